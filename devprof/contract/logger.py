@@ -1,0 +1,40 @@
+"""`ActivityLogger`: where a session puts its records.
+
+Source: libkineto/include/output_base.h (ActivityLogger), cut to what a plugin may call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from devprof.model import ActivityBatch, DeviceInfo, GenericTraceActivity, ResourceInfo
+
+__all__ = ["ActivityLogger", "GetLinkedActivity"]
+
+GetLinkedActivity = Callable[[int], bool]
+"""Says whether the host recorded an op under this op id in this session (Kineto returns the activity's address here)."""
+
+
+class ActivityLogger(Protocol):
+    """Receiver of a session's records. Given to `process_trace`; valid only during that call, on that thread."""
+
+    def handle_activity(self, activity: GenericTraceActivity) -> None:
+        """Take one record. Convenient; a buffer at a time is a hundred times cheaper."""
+
+    def handle_activities(self, batch: ActivityBatch) -> None:
+        """Take a batch of records. The batch must not be changed afterwards."""
+
+    def handle_device_info(self, info: DeviceInfo) -> None:
+        """Name a device's row; the same as returning it from `get_device_infos`."""
+
+    def handle_resource_info(self, info: ResourceInfo) -> None:
+        """Name a resource's row; the same as returning it from `get_resource_infos`."""
+
+    def handle_dropped(self, count: int | None, reason: str) -> None:
+        """Say that records were lost before they reached devprof.
+
+        Args:
+            count: how many, or None where the vendor cannot say; unknown is kept apart from zero.
+            reason: short, stable words such as ``"activity buffer full"``.
+        """

@@ -1,0 +1,76 @@
+"""Where work happened: devices, resources on them, and the span of a capture.
+
+Source: libkineto/include/IActivityProfiler.h (DeviceInfo, ResourceInfo) and TraceSpan.h.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = ["DeviceInfo", "ResourceInfo", "TraceSpan"]
+
+kExceedMaxPid = 5_000_000
+"""Added to a device's index to sort its row below every host process (libkineto/include/output_base.h)."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceInfo:
+    """A device's row in the trace.
+
+    Attributes:
+        id: index of the device, from 0.
+        name: what the row is called.
+        label: short text beside the name.
+        sort_index: position among the rows; None puts the device after every host process, by index.
+        properties: facts about the device for the trace's ``deviceProperties``.
+    """
+
+    id: int
+    name: str
+    label: str = ""
+    sort_index: int | None = None
+    properties: dict[str, bool | int | float | str] = field(default_factory=dict)
+
+    @property
+    def row(self) -> int:
+        """Position of the device's row in a trace view."""
+        return kExceedMaxPid + self.id if self.sort_index is None else self.sort_index
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceInfo:
+    """A resource's row within its device: a stream, a queue, an engine.
+
+    Attributes:
+        id: number of the resource; what records carry in `resource`.
+        device_id: index of the device that owns it.
+        name: what the row is called.
+        sort_index: position within the device; None sorts by `id`.
+    """
+
+    id: int
+    device_id: int
+    name: str
+    sort_index: int | None = None
+
+    @property
+    def row(self) -> int:
+        """Position of the resource's row within its device."""
+        return self.id if self.sort_index is None else self.sort_index
+
+
+@dataclass(frozen=True, slots=True)
+class TraceSpan:
+    """The interval of one capture.
+
+    Attributes:
+        start_ns: window start, Unix ns.
+        end_ns: window end, Unix ns.
+        name: identifies the timeline; the plugin's name.
+        iteration: number of the capture within a schedule, -1 where there is none.
+    """
+
+    start_ns: int
+    end_ns: int
+    name: str
+    iteration: int = -1
