@@ -77,7 +77,7 @@ dist: $(VENV)/.ready ## build wheels and sdists of the three packages into dist/
 	@ls $(DIST)
 
 snapshot: native ## renew the files that are made from the code: public API, the README's output
-	@DEVPROF_RENEW=1 $(BIN)/python -m pytest -q tests/house
+	@RENEW_SNAPSHOTS=1 $(BIN)/python -m pytest -q tests/house
 
 clean: ## remove everything that make has made here
 	@rm -rf $(VENV) .venv-* dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
