@@ -37,6 +37,7 @@ class SessionConfig:
         record_shapes, profile_memory, with_stack, with_flops, with_modules: as given to the profiler.
         custom: text of torch's ``_ExperimentalConfig(custom_profiler_config=...)``, or empty.
         memory: reports memory to the host profiler, or None where the host takes no such reports.
+        correlation_api: address of the ``devprof_correlation_api`` table of devprof's C header, 0 where the host has none.
         now_ns: the host clock for this session, Unix ns; use it instead of reading another clock.
     """
 
@@ -49,4 +50,5 @@ class SessionConfig:
     with_modules: bool = False
     custom: str = ""
     memory: MemoryReporter | None = None
+    correlation_api: int = 0
     now_ns: Callable[[], int] = time.time_ns

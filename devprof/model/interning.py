@@ -19,7 +19,13 @@ class Interner:
         self._index: dict[str, int] = {}
 
     def index(self, text: str) -> int:
-        """Return the number of `text`, adding it if it is new."""
+        """Return the number of `text`, adding it if it is new.
+
+        Raises:
+            TypeError: it is not text.
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"expected text, found a {type(text).__name__}")
         return self._index.setdefault(text, len(self._index))
 
     @property

@@ -1,0 +1,29 @@
+"""One capture: which plugins take part, what they delivered, what was lost.
+
+Job: drive plugin sessions through their states on bounded threads, collect their records, keep the loss ledger.
+In: registered profilers, a window, a host that says when to start and stop.
+Out: per plugin a `LaneResult` and a `PluginLedger`.
+Never: converts clocks, links records, or knows torch.
+"""
+
+from devprof.capture.checks import check_batch
+from devprof.capture.collector import Collector
+from devprof.capture.lane import Lane, LaneResult
+from devprof.capture.ledger import PluginLedger, SessionReport
+from devprof.capture.phases import Outcome, PhaseRunner
+from devprof.capture.session import CaptureSession
+from devprof.capture.states import SessionState, advance
+
+__all__ = [
+    "CaptureSession",
+    "Collector",
+    "Lane",
+    "LaneResult",
+    "Outcome",
+    "PhaseRunner",
+    "PluginLedger",
+    "SessionReport",
+    "SessionState",
+    "advance",
+    "check_batch",
+]

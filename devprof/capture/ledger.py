@@ -1,0 +1,157 @@
+"""The loss ledger: what became of every record, per plugin.
+
+    produced = emitted + dropped + rejected
+
+`dropped` and `rejected` carry reasons. Notes are counts within `emitted` (unlinked, cleaned names). What a vendor cannot
+count is kept apart, as text: unknown is not zero.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+__all__ = ["OUTSIDE_WINDOW", "PluginLedger", "SessionReport"]
+
+OUTSIDE_WINDOW = ("before window", "after window", "launched outside window")
+"""Reasons for which a record is left out on purpose; they do not make a session unclean."""
+
+
+@dataclass(slots=True)
+class PluginLedger:
+    """Account of one plugin in one session.
+
+    Attributes:
+        plugin: name of the plugin.
+        emitted: records that went into the trace.
+        dropped: records that were lost or left out, by reason.
+        rejected: records that no trace can hold, by reason.
+        notes: counts within `emitted`, by what was noticed.
+        lost_unknown: reasons for which an unknown number of records was lost.
+        errors: what the plugin itself said went wrong.
+        failures: how it misbehaved; a `PluginWarning` was issued for the first.
+        device_work: kernels, copies and sets within `emitted`.
+        linked: those of them that belong to an op.
+        clock: the fit of the plugin's clock, as facts; empty for host time.
+    """
+
+    plugin: str
+    emitted: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    rejected: Counter[str] = field(default_factory=Counter)
+    notes: Counter[str] = field(default_factory=Counter)
+    lost_unknown: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    device_work: int = 0
+    linked: int = 0
+    clock: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def produced(self) -> int:
+        """Every record that is known to have existed."""
+        return self.emitted + self.dropped.total() + self.rejected.total()
+
+    @property
+    def lost(self) -> int:
+        """Records that should be in the trace and are not."""
+        return self.rejected.total() + sum(n for reason, n in self.dropped.items() if reason not in OUTSIDE_WINDOW)
+
+    @property
+    def none_linked(self) -> bool:
+        """True where there is device work and none of it belongs to an op."""
+        return self.device_work > 0 and self.linked == 0
+
+    @property
+    def clean(self) -> bool:
+        """True where nothing was lost and nothing went wrong."""
+        return not (self.lost or self.lost_unknown or self.errors or self.failures)
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the account as JSON values, as it stands in the trace's metadata."""
+        return {
+            "produced": self.produced,
+            "emitted": self.emitted,
+            "dropped": dict(self.dropped),
+            "rejected": dict(self.rejected),
+            "lost_unknown": list(self.lost_unknown),
+            "device_work": self.device_work,
+            "linked": self.linked,
+            "notes": dict(self.notes),
+            "errors": list(self.errors),
+            "failures": list(self.failures),
+            "clock": dict(self.clock),
+        }
+
+    def lines(self) -> Iterable[str]:
+        """Yield the account as short lines for a person."""
+        yield (
+            f"{self.plugin}: produced {self.produced} = emitted {self.emitted} + dropped {self.dropped.total()} "
+            f"+ rejected {self.rejected.total()}; {self.linked} of {self.device_work} device records linked"
+        )
+        for word, reasons in (("dropped", self.dropped), ("rejected", self.rejected), ("note", self.notes)):
+            yield from (f"  {word}: {count} {reason}" for reason, count in sorted(reasons.items()))
+        yield from (f"  lost, number unknown: {reason}" for reason in self.lost_unknown)
+        yield from (f"  error: {error}" for error in (*self.errors, *self.failures))
+
+
+@dataclass(slots=True)
+class SessionReport:
+    """What devprof did in one session: one ledger per plugin, and the window.
+
+    Attributes:
+        host: ``"torch"`` or ``"python"``.
+        ledgers: accounts by plugin name.
+        start_ns: start of the capture window, Unix ns.
+        end_ns: end of the window as the user saw it, Unix ns.
+        host_ops: True where the host recorded ops, so that device work can be linked to them.
+        complete: False where the session was cancelled or the host never asked for its records.
+        notes: what concerns the session as a whole.
+    """
+
+    host: str
+    ledgers: dict[str, PluginLedger] = field(default_factory=dict)
+    start_ns: int = 0
+    end_ns: int = 0
+    host_ops: bool = True
+    complete: bool = False
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def clean(self) -> bool:
+        """True where the session is complete, nothing was lost, and device work is linked."""
+        return self.complete and not self.complaints() and all(ledger.clean for ledger in self.ledgers.values())
+
+    def complaints(self) -> list[str]:
+        """Return a sentence for everything that a user should know and has not been warned of; empty where all is well."""
+        return [*self.notes, *(text for ledger in self.ledgers.values() for text in self._complaints(ledger))]
+
+    def _complaints(self, ledger: PluginLedger) -> Iterable[str]:
+        if ledger.lost:
+            reasons = {**ledger.rejected, **{k: v for k, v in ledger.dropped.items() if k not in OUTSIDE_WINDOW}}
+            listed = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+            yield f"{ledger.plugin}: {ledger.lost} of {ledger.produced} records are not in the trace ({listed})"
+        for reason in ledger.lost_unknown:
+            yield f"{ledger.plugin}: an unknown number of records was lost ({reason})"
+        if ledger.none_linked and self.host_ops:
+            yield (
+                f"{ledger.plugin}: 0 of {ledger.device_work} device records linked to an op; most likely the records carry "
+                "another id than the op id that was current at the launch (devprof.correlation.current_op_id())"
+            )
+        yield from (f"{ledger.plugin}: {error}" for error in ledger.errors)
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the report as JSON values."""
+        return {
+            "host": self.host,
+            "start_ns": self.start_ns,
+            "end_ns": self.end_ns,
+            "complete": self.complete,
+            "notes": list(self.notes),
+            "plugins": {name: ledger.as_dict() for name, ledger in self.ledgers.items()},
+        }
+
+    def __str__(self) -> str:
+        lines = [line for ledger in self.ledgers.values() for line in ledger.lines()]
+        return "\n".join([*lines, *self.notes]) or "no devprof plugin took part"

@@ -1,0 +1,91 @@
+"""`CaptureSession`: all plugins of one capture, driven together by a host."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Set
+
+from devprof.capture.lane import Lane, LaneResult
+from devprof.capture.ledger import SessionReport
+from devprof.capture.phases import PhaseRunner
+from devprof.capture.states import SessionState, advance
+from devprof.contract import GetLinkedActivity, SessionConfig
+from devprof.model import ActivityType
+from devprof.registry import RegisteredProfiler
+
+__all__ = ["CaptureSession"]
+
+_SAMPLE_EVERY_S = 1.0
+
+
+class CaptureSession:
+    """One capture. A host calls `prepare`, `start`, `stop` and `finish` in that order, or `cancel` at any point.
+
+    The host decides what the window is: it passes the window's edges to `stop`. Not thread-safe; one host thread drives it.
+    """
+
+    def __init__(
+        self, plugins: Iterable[RegisteredProfiler], config: SessionConfig, *, runner: PhaseRunner | None = None
+    ) -> None:
+        self.runner = runner or PhaseRunner()
+        self.report = SessionReport(config.host)
+        self.state = SessionState.READY
+        self.lanes = [Lane(plugin, self.runner, config.now_ns) for plugin in plugins]
+        self._config = config
+        self._ended = threading.Event()
+        for lane in self.lanes:
+            self.report.ledgers[lane.plugin.name] = lane.ledger
+
+    def prepare(self, activity_types: Set[ActivityType]) -> None:
+        """Configure every plugin for the requested kinds; the ones that sit out or fail have no part in what follows."""
+        self._to("prepare")
+        for lane in self.lanes:
+            lane.configure(activity_types, self._config)
+
+    def start(self) -> None:
+        """Start every plugin's session."""
+        self._to("start")
+        for lane in self.lanes:
+            lane.start()
+
+    def watch_clocks(self) -> None:
+        """Sample the plugins' clocks once a second until the capture stops.
+
+        Called after the host's recording began, so that the sampling thread is not among those that torch traces.
+        """
+        if any(lane.alive and hasattr(lane.session, "sample_clock") for lane in self.lanes):
+            threading.Thread(target=self._watch, name="devprof-clock", daemon=True).start()
+
+    def stop(self, get_linked_activity: GetLinkedActivity, start_ns: int, end_ns: int) -> list[LaneResult]:
+        """Stop every plugin and return what each delivered; the window is in Unix ns."""
+        self._to("stop")
+        self._ended.set()
+        self.report.start_ns, self.report.end_ns = start_ns, end_ns
+        return [lane.finish(get_linked_activity, start_ns, end_ns) for lane in self.lanes]
+
+    def finish(self) -> SessionReport:
+        """Close the account and return it."""
+        self._to("finish")
+        self.report.complete = True
+        return self.report
+
+    def cancel(self, reason: str) -> None:
+        """End a capture that will deliver nothing; plugins that were configured or started are stopped."""
+        self._to("cancel")
+        self._ended.set()
+        self.report.notes.append(reason)
+        for lane in self.lanes:
+            lane.discard()
+
+    def _to(self, action: str) -> None:
+        self.state = advance(self.state, action)
+
+    def _watch(self) -> None:
+        while not self._ended.wait(_SAMPLE_EVERY_S):
+            for lane in self.lanes:
+                lane.sample_clock()
+
+    @property
+    def alive(self) -> bool:
+        """True where at least one plugin takes part."""
+        return any(lane.alive for lane in self.lanes)

@@ -1,0 +1,33 @@
+"""``devprof demo``: the main job on the simulated device, checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from devprof.errors import UsageError
+from devprof.native import torch_facts
+
+__all__ = ["demo"]
+
+
+def demo(
+    output: Annotated[Path, typer.Option(help="Where to write the trace.")] = Path("devprof_demo.trace.json"),
+) -> None:
+    """Profile a small training step on the simulated openreg device; exit code 1 where a check fails."""
+    if torch_facts() is None:
+        raise UsageError("the demo profiles a torch program, and torch is not installed; `pip install devprof[torch]`")
+    from devprof.torch.demo import run_demo
+
+    result = run_demo(output)
+    typer.echo(result.table)
+    typer.echo("Loss ledger")
+    typer.echo(str(result.report))
+    typer.echo("\nChecked")
+    for check in result.checks:
+        typer.echo(f"  {'ok  ' if check.passed else 'FAIL'} {check.what}: {check.found}")
+    typer.echo(f"\nTrace: {output.resolve()}  (open it in https://ui.perfetto.dev or chrome://tracing)")
+    if not all(check.passed for check in result.checks):
+        raise typer.Exit(1)

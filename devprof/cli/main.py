@@ -1,0 +1,46 @@
+"""The command's root: registers the subcommands and maps errors to exit codes."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from devprof import __version__
+from devprof.cli.build import build
+from devprof.cli.demo import demo
+from devprof.cli.doctor import doctor
+from devprof.cli.plugins import plugins
+from devprof.errors import DevprofError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="devprof",
+    help="Write a PyTorch profiler backend in Python.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for command in (demo, build, plugins, doctor):
+    app.command()(command)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"devprof {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show it.")) -> None:
+    """Write a PyTorch profiler backend in Python."""
+
+
+def main() -> None:
+    """Run the command line; devprof's own errors become one line and exit code 2."""
+    try:
+        app()
+    except DevprofError as error:
+        typer.echo(f"devprof: {error}", err=True)
+        sys.exit(2)

@@ -1,0 +1,35 @@
+"""torch as a host: devprof's plugins inside an unchanged torch.profiler session.
+
+Job: the wrap around torch's entry points, the native bridge to Kineto, the legacy stubs, reports.
+In: torch's profiles, `capture` and `pipeline`.
+Out: records in Kineto's own trace; `report_of`, `last_report`, `enable`.
+Never: decides how records are linked, or runs Python under Kineto's mutex.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+# the entry point in `torch.backends` imports this package while torch is still being imported: nothing is loaded here
+_EXPORTS = {
+    "disable": "devprof.torch.participants",
+    "enable": "devprof.torch.participants",
+    "enabled": "devprof.torch.participants",
+    "install": "devprof.torch.interpose",
+    "installed": "devprof.torch.interpose",
+    "last_report": "devprof.torch.reports",
+    "report_of": "devprof.torch.reports",
+    "uninstall": "devprof.torch.interpose",
+}
+
+__all__ = ["disable", "enable", "enabled", "install", "installed", "last_report", "report_of", "uninstall"]
+
+
+def __getattr__(name: str) -> Any:
+    module = _EXPORTS.get(name)
+    if module is None:
+        raise AttributeError(f"module 'devprof.torch' has no attribute {name!r}")
+    value = getattr(importlib.import_module(module), name)
+    globals()[name] = value
+    return value

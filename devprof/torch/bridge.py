@@ -1,0 +1,131 @@
+"""`Bridge`: the bridge's C ABI, typed. One object per process; nothing here decides anything.
+
+Every function of the library may be called from any thread; none takes the GIL back or waits for Python.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import functools
+import os
+from ctypes import c_char_p, c_int, c_int64, c_uint32, c_uint64, c_void_p
+
+import numpy as np
+import numpy.typing as npt
+
+from devprof.native import build, load
+from devprof.torch.bridge_build import BRIDGE
+from devprof.torch.native_types import Block, PopFn, PushFn
+
+__all__ = ["Bridge", "bridge"]
+
+# name -> (result, arguments)
+_SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
+    "devprof_register": (None, ()),
+    "devprof_now_ns": (c_int64, ()),
+    "devprof_capture_new": (c_uint64, ()),
+    "devprof_capture_drop": (None, (c_uint64,)),
+    "devprof_arm": (None, (c_uint64,)),
+    "devprof_capture_configured": (c_int, (c_uint64,)),
+    "devprof_capture_start_ns": (c_int64, (c_uint64,)),
+    "devprof_capture_append": (c_int, (c_uint64, ctypes.POINTER(Block))),
+    "devprof_capture_span": (None, (c_uint64, c_char_p)),
+    "devprof_capture_device": (None, (c_uint64, c_int64, c_int64, c_char_p, c_char_p)),
+    "devprof_capture_resource": (None, (c_uint64, c_int64, c_int64, c_int64, c_char_p)),
+    "devprof_capture_metadata": (None, (c_uint64, c_char_p, c_char_p)),
+    "devprof_capture_device_properties": (None, (c_uint64, c_char_p)),
+    "devprof_capture_replayed": (c_int, (c_uint64, ctypes.POINTER(c_uint64))),
+    "devprof_correlation_table": (c_void_p, ()),
+    "devprof_correlation_push": (None, (c_uint32, c_uint64)),
+    "devprof_correlation_pop": (None, (c_uint32,)),
+    "devprof_correlation_current": (c_uint64, (c_uint32,)),
+    "devprof_correlation_depth": (c_uint64, (c_uint32,)),
+    "devprof_correlation_unbalanced": (c_uint64, ()),
+    "devprof_correlation_mirror": (c_int, (c_void_p, c_void_p)),
+    "devprof_correlation_clear_mirrors": (None, ()),
+    "devprof_known_ops": (None, (c_void_p, c_uint64, c_void_p)),
+    "devprof_user_parents": (c_uint64, (c_void_p, c_uint64)),
+    "devprof_record_function": (c_int, (c_int,)),
+    "devprof_report_memory": (c_int, (c_uint64, c_int64, c_uint64, c_uint64, c_int)),
+    "devprof_report_out_of_memory": (c_int, (c_int64, c_uint64, c_uint64, c_int)),
+    "devprof_demangles": (c_int, (c_char_p,)),
+    "devprof_stubs_set": (None, (c_void_p,)),
+    "devprof_stubs_register": (c_int, (c_char_p, c_uint64)),
+    "devprof_stubs_freed": (c_uint64, (c_void_p, c_uint64)),
+    "devprof_stubs_drive": (c_int, (c_char_p, c_char_p, ctypes.POINTER(c_int))),
+}
+
+
+class Bridge:
+    """The loaded library. Registers devprof's child profiler with Kineto when made."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self.lib = library
+        for name, (result, arguments) in _SIGNATURES.items():
+            function = getattr(library, name)
+            function.restype, function.argtypes = result, arguments
+        self._mirrors: list[object] = []  # ctypes callbacks must outlive their use by native code
+        library.devprof_register()
+        atexit.register(self.shut_down)
+
+    def shut_down(self) -> None:
+        """Cut every path from native code to Python; the interpreter is about to go."""
+        self.lib.devprof_stubs_set(None)
+        self.lib.devprof_correlation_clear_mirrors()
+
+    def now_ns(self) -> int:
+        """Read the clock of Kineto's windows, Unix ns."""
+        return int(self.lib.devprof_now_ns())
+
+    def known_ops(self, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Say which op ids the host pushed in the latest session.
+
+        Args:
+            ids: shape (n,), int64.
+        """
+        wanted = np.ascontiguousarray(ids, dtype=np.int64)
+        known = np.zeros(len(wanted), dtype=np.bool_)
+        self.lib.devprof_known_ops(wanted.ctypes.data, len(wanted), known.ctypes.data)
+        return known
+
+    def user_parents(self) -> dict[int, int]:
+        """Return, for every user range of the latest session, the id of the range around it (0: none)."""
+        capacity = int(self.lib.devprof_user_parents(None, 0))
+        pairs = np.zeros((capacity, 2), dtype=np.uint64)
+        found = min(capacity, int(self.lib.devprof_user_parents(pairs.ctypes.data, capacity)))
+        return {int(user): int(parent) for user, parent in pairs[:found]}
+
+    def replayed(self, generation: int) -> tuple[int, int, int, int] | None:
+        """Return (emitted, unresolved, unnamed, outside) once Kineto has processed the capture."""
+        counts = (c_uint64 * 4)()
+        if not self.lib.devprof_capture_replayed(generation, counts):
+            return None
+        return counts[0], counts[1], counts[2], counts[3]
+
+    def demangles(self, name: str) -> bool:
+        """Say whether torch's tables would show `name` as another one."""
+        return bool(self.lib.devprof_demangles(name.encode()))
+
+    def mirror(self, push: int, pop: int) -> bool:
+        """Have two C functions called at every push and pop; False when all eight slots are taken."""
+        return bool(self.lib.devprof_correlation_mirror(push, pop))
+
+    def mirror_python(self, push: object, pop: object) -> bool:
+        """As `mirror`, with Python functions; they cost a GIL round trip per op."""
+        callbacks = PushFn(push), PopFn(pop)
+        self._mirrors.append(callbacks)
+        addresses = [ctypes.cast(callback, c_void_p).value or 0 for callback in callbacks]
+        return self.mirror(*addresses)
+
+
+@functools.cache
+def bridge() -> Bridge:
+    """Return the process's bridge, building it first where that is allowed.
+
+    Raises:
+        BuildError: it cannot be built or loaded; one sentence says why. ``DEVPROF_BUILD=never`` forbids building.
+    """
+    if os.environ.get("DEVPROF_BUILD") != "never":
+        build(BRIDGE)
+    return Bridge(load(BRIDGE))

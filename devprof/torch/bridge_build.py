@@ -1,0 +1,21 @@
+"""What the bridge is built from; separate from its use, so that ``devprof build`` needs no torch to name it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from devprof.contract import NativeBuild
+
+__all__ = ["BRIDGE"]
+
+_CSRC = Path(__file__).parent / "csrc"
+_SOURCES = ("stacks.cpp", "block.cpp", "session.cpp", "host.cpp")
+_HEADERS = ("stacks.h", "block.h", "session.h", "compat.h", "include/devprof/correlation.h")
+
+BRIDGE = NativeBuild(
+    name="bridge",
+    sources=tuple(_CSRC / name for name in _SOURCES),
+    headers=tuple(_CSRC / name for name in _HEADERS),
+    include_dirs=(_CSRC, _CSRC / "include"),
+    description="makes devprof's plugins a Kineto child profiler",
+)

@@ -1,0 +1,241 @@
+#include "block.h"
+
+#include <charconv>
+
+namespace devprof {
+namespace {
+
+using libkineto::ActivityType;
+
+template <typename T>
+std::vector<T> copy(const T* from, size_t n) {
+  return from == nullptr ? std::vector<T>(n) : std::vector<T>(from, from + n);
+}
+
+template <typename To, typename From>
+std::vector<To> narrow(const From* from, size_t n) {
+  std::vector<To> to(n);
+  for (size_t i = 0; i < n; ++i) {
+    to[i] = static_cast<To>(from[i]);
+  }
+  return to;
+}
+
+template <typename T>
+void appendNumber(std::string& out, T value) {
+  char digits[32];
+  const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+  out.append(digits, end);
+}
+
+bool isDeviceWork(ActivityType type) {
+  return type == ActivityType::CONCURRENT_KERNEL || type == ActivityType::GPU_MEMCPY ||
+      type == ActivityType::GPU_MEMSET || type == ActivityType::CUDA_SYNC;
+}
+
+bool isHostCall(ActivityType type) {
+  return type == ActivityType::PRIVATEUSE1_RUNTIME || type == ActivityType::PRIVATEUSE1_DRIVER;
+}
+
+} // namespace
+
+Block::Block(const DevprofBlock& given)
+    : rows_(given.rows),
+      type_(copy(given.activity_type, rows_)),
+      flow_type_(copy(given.flow_type, rows_)),
+      flow_start_(copy(given.flow_start, rows_)),
+      name_(copy(given.name, rows_)),
+      id_(narrow<int32_t>(given.id, rows_)),
+      device_(copy(given.device, rows_)),
+      start_(copy(given.start_ns, rows_)),
+      end_(copy(given.end_ns, rows_)),
+      resource_(copy(given.resource, rows_)),
+      linked_(copy(given.linked, rows_)),
+      flow_id_(narrow<uint32_t>(given.flow_id, rows_)) {
+  texts_.reserve(given.n_texts);
+  for (uint64_t i = 0; i < given.n_texts; ++i) {
+    texts_.emplace_back(given.text + given.text_offsets[i], given.text + given.text_offsets[i + 1]);
+  }
+  for (uint64_t i = 0; i < given.n_metadata; ++i) {
+    metadata_.push_back(copyColumn(given.metadata[i], rows_));
+  }
+  for (uint64_t i = 0; i < given.n_counters; ++i) {
+    counters_.push_back(copyColumn(given.counters[i], rows_));
+  }
+}
+
+Block::Column Block::copyColumn(const DevprofColumn& given, size_t rows) {
+  Column column{given.key, given.kind, static_cast<size_t>(given.width), {}, {}, {}, {}, {}};
+  switch (given.kind) {
+    case 1:
+      column.floats = copy(static_cast<const double*>(given.values), rows);
+      break;
+    case 2:
+      column.bools = copy(static_cast<const uint8_t*>(given.values), rows);
+      break;
+    case 3:
+      column.texts = copy(static_cast<const int32_t*>(given.values), rows);
+      break;
+    default:
+      column.ints = copy(static_cast<const int64_t*>(given.values), rows * column.width);
+  }
+  if (given.present != nullptr) {
+    column.present = copy(given.present, rows);
+  }
+  return column;
+}
+
+const libkineto::ITraceActivity* Block::resolve(int64_t id, const libkineto::getLinkedActivityCallback& lookup) {
+  // neighbours mostly belong to the same op, and the lookup is a hash map behind a std::function
+  if (id != last_id_) {
+    last_id_ = id;
+    last_linked_ = id == 0 ? nullptr : lookup(static_cast<int32_t>(id));
+  }
+  return last_linked_;
+}
+
+void Block::fillCounters() {
+  if (counters_.empty()) {
+    return;
+  }
+  counter_values_.resize(rows_);
+  for (const Column& column : counters_) {
+    for (size_t row = 0; row < rows_; ++row) {
+      if (column.present.empty() || column.present[row]) {
+        counter_values_[row].emplace_back(column.key, column.floats[row]);
+      }
+    }
+  }
+}
+
+Block::Replayed Block::replay(
+    libkineto::ActivityLogger& logger,
+    const libkineto::getLinkedActivityCallback& lookup,
+    int64_t window_start_ns) {
+  Replayed result;
+  fillCounters();
+  activities_.reserve(rows_); // Kineto keeps pointers into it
+  for (size_t row = 0; row < rows_; ++row) {
+    if (start_[row] < window_start_ns) {
+      ++result.outside;
+      continue;
+    }
+    const libkineto::ITraceActivity* linked = resolve(linked_[row], lookup);
+    if (name_[row] < 0) {
+      const libkineto::ITraceActivity* range = id_[row] == 0 ? nullptr : lookup(id_[row]);
+      if (range == nullptr) {
+        ++result.unnamed;
+        continue;
+      }
+      name_[row] = static_cast<int32_t>(texts_.size());
+      texts_.push_back(range->name());
+    }
+    result.unresolved += linked_[row] != 0 && linked == nullptr;
+    Activity& activity = activities_.emplace_back(*this, static_cast<uint32_t>(row));
+    activity.linked = linked;
+    logger.handleActivity(activity);
+    ++result.emitted;
+  }
+  linked_ = {};
+  return result;
+}
+
+void Block::appendMetadata(std::string& out, const Column& column, size_t row) const {
+  if (!column.present.empty() && !column.present[row]) {
+    return;
+  }
+  if (!out.empty()) {
+    out += ", ";
+  }
+  out += '"';
+  out += column.key;
+  out += "\": ";
+  switch (column.kind) {
+    case 1:
+      appendNumber(out, column.floats[row]);
+      break;
+    case 2:
+      out += column.bools[row] ? "true" : "false";
+      break;
+    case 3:
+      out += '"';
+      out += texts_[column.texts[row]];
+      out += '"';
+      break;
+    case 4:
+      out += '[';
+      for (size_t i = 0; i < column.width; ++i) {
+        if (i > 0) {
+          out += ", ";
+        }
+        appendNumber(out, column.ints[row * column.width + i]);
+      }
+      out += ']';
+      break;
+    default:
+      appendNumber(out, column.ints[row]);
+  }
+}
+
+std::string Block::metadataJson(size_t row) const {
+  std::string out;
+  const auto type = static_cast<ActivityType>(type_[row]);
+  if (isDeviceWork(type)) {
+    out += "\"device\": ";
+    appendNumber(out, device_[row]);
+    out += ", \"stream\": ";
+    appendNumber(out, resource_[row]);
+  }
+  // Kineto does not print the launch number of a child profiler's records; tools join launch and work on it
+  if (isDeviceWork(type) || isHostCall(type)) {
+    out += out.empty() ? "\"correlation\": " : ", \"correlation\": ";
+    appendNumber(out, id_[row]);
+  }
+  for (const Column& column : metadata_) {
+    appendMetadata(out, column, row);
+  }
+  return out;
+}
+
+int64_t Activity::deviceId() const {
+  return block_->device_[row_];
+}
+int64_t Activity::resourceId() const {
+  return block_->resource_[row_];
+}
+int32_t Activity::getThreadId() const {
+  return 0; // not used for child profilers
+}
+int64_t Activity::timestamp() const {
+  return block_->start_[row_];
+}
+int64_t Activity::duration() const {
+  return block_->end_[row_] - block_->start_[row_];
+}
+int64_t Activity::correlationId() const {
+  return block_->id_[row_];
+}
+int Activity::flowType() const {
+  return block_->flow_type_[row_];
+}
+int64_t Activity::flowId() const {
+  return block_->flow_id_[row_];
+}
+bool Activity::flowStart() const {
+  return block_->flow_start_[row_] != 0;
+}
+libkineto::ActivityType Activity::type() const {
+  return static_cast<ActivityType>(block_->type_[row_]);
+}
+const std::string Activity::name() const {
+  return block_->texts_[block_->name_[row_]];
+}
+const std::string Activity::metadataJson() const {
+  return block_->metadataJson(row_);
+}
+const std::vector<std::pair<std::string, double>>& Activity::counterValues() const {
+  static const std::vector<std::pair<std::string, double>> none;
+  return block_->counter_values_.empty() ? none : block_->counter_values_[row_];
+}
+
+} // namespace devprof

@@ -1,0 +1,297 @@
+#include "session.h"
+
+#include <chrono>
+
+#include "stacks.h"
+
+namespace devprof {
+namespace {
+
+using libkineto::ActivityType;
+
+int64_t unixNowNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+std::mutex g_captures_mutex;
+auto& g_captures = *new std::unordered_map<uint64_t, std::shared_ptr<Capture>>;
+
+// Set by Python around torch's prepare call, on the thread that calls it: Kineto configures its children on that same thread,
+// so an on-demand request on Kineto's own thread never takes a capture that was meant for somebody else.
+thread_local uint64_t t_armed = 0;
+
+std::shared_ptr<Capture> find(uint64_t generation) {
+  std::lock_guard<std::mutex> guard(g_captures_mutex);
+  auto found = g_captures.find(generation);
+  return found == g_captures.end() ? nullptr : found->second;
+}
+
+// Owns the blocks for as long as the trace lives: it sits in the buffer that Kineto keeps with the result, which may be freed
+// on any thread, without the GIL, after the plugin is gone.
+struct BlockHolder final : libkineto::GenericTraceActivity {
+  std::vector<std::shared_ptr<Block>> blocks;
+};
+
+// Everything here runs under Kineto's mutex, sometimes with the GIL: no Python, no waiting, no exception may leave.
+class Session final : public libkineto::IActivityProfilerSession {
+ public:
+  explicit Session(std::shared_ptr<Capture> capture) : capture_(std::move(capture)) {
+    status_ = libkineto::TraceStatus::WARMUP;
+  }
+
+  ~Session() override { stacks::end(capture_->generation); }
+
+  void start() override {
+    stacks::begin(capture_->generation);
+    capture_->start_ns.store(unixNowNs());
+    status_ = libkineto::TraceStatus::RECORDING;
+  }
+
+  void stop() override {
+    stacks::end(capture_->generation);
+    status_ = libkineto::TraceStatus::PROCESSING;
+  }
+
+  std::vector<std::string> errors() override { return {}; }
+
+  void processTrace(libkineto::ActivityLogger&) override {} // Kineto calls the overload below
+
+  void processTrace(
+      libkineto::ActivityLogger& logger,
+      libkineto::getLinkedActivityCallback lookup,
+      int64_t start_ns,
+      int64_t end_ns) override {
+    std::lock_guard<std::mutex> guard(capture_->mutex);
+    span_start_ns_ = start_ns;
+    span_end_ns_ = end_ns;
+    Block::Replayed& total = capture_->replayed;
+    for (auto& block : capture_->blocks) {
+      const Block::Replayed part = block->replay(logger, lookup, start_ns);
+      total.emitted += part.emitted;
+      total.unresolved += part.unresolved;
+      total.unnamed += part.unnamed;
+      total.outside += part.outside;
+    }
+    nameRows(logger, start_ns);
+    capture_->processed.store(true);
+  }
+
+  // The first device; the others were named in processTrace, because Kineto takes one per session. Returning one also keeps
+  // Kineto from adding its default rows "GPU 0" to "GPU 15".
+  std::unique_ptr<libkineto::DeviceInfo> getDeviceInfo() override {
+    std::lock_guard<std::mutex> guard(capture_->mutex);
+    if (capture_->device_rows.empty()) {
+      return nullptr;
+    }
+    return std::make_unique<libkineto::DeviceInfo>(deviceInfo(0));
+  }
+
+  std::vector<libkineto::ResourceInfo> getResourceInfos() override { return {}; }
+
+  std::unique_ptr<libkineto::CpuTraceBuffer> getTraceBuffer() override {
+    std::lock_guard<std::mutex> guard(capture_->mutex);
+    auto buffer = std::make_unique<libkineto::CpuTraceBuffer>();
+    buffer->span = libkineto::TraceSpan(span_start_ns_, span_end_ns_, capture_->span_name);
+    buffer->span.opCount = static_cast<int>(capture_->replayed.emitted);
+    buffer->gpuOpCount = static_cast<int>(capture_->replayed.emitted);
+    auto holder = std::make_unique<BlockHolder>();
+    holder->blocks = std::move(capture_->blocks);
+    buffer->activities.push_back(std::move(holder));
+    return buffer;
+  }
+
+  void pushCorrelationId(uint64_t id) override { stacks::push(stacks::kOp, id); }
+  void popCorrelationId() override { stacks::pop(stacks::kOp); }
+  void pushUserCorrelationId(uint64_t id) override { stacks::push(stacks::kUser, id); }
+  void popUserCorrelationId() override { stacks::pop(stacks::kUser); }
+
+  std::string getDeviceProperties() override {
+    std::lock_guard<std::mutex> guard(capture_->mutex);
+    return capture_->device_properties;
+  }
+
+  std::unordered_map<std::string, std::string> getMetadata() override {
+    std::lock_guard<std::mutex> guard(capture_->mutex);
+    return capture_->metadata;
+  }
+
+ private:
+  libkineto::DeviceInfo deviceInfo(size_t i) const {
+    const auto& [id, sort] = capture_->device_rows[i];
+    const auto& [name, label] = capture_->device_texts[i];
+    return makeDeviceInfo(id, sort, name, label);
+  }
+
+  void nameRows(libkineto::ActivityLogger& logger, int64_t time_ns) const {
+    for (size_t i = 1; i < capture_->device_rows.size(); ++i) {
+      logger.handleDeviceInfo(deviceInfo(i), time_ns);
+    }
+    for (const auto& row : capture_->resources) {
+      logger.handleResourceInfo(makeResourceInfo(row.id, row.sort, row.device, row.name), time_ns);
+    }
+  }
+
+  std::shared_ptr<Capture> capture_;
+  int64_t span_start_ns_ = 0;
+  int64_t span_end_ns_ = 0;
+};
+
+class Profiler final : public libkineto::IActivityProfiler {
+ public:
+  const std::string& name() const override { return name_; }
+
+  const std::set<ActivityType>& availableActivities() const override { return types_; }
+
+  std::unique_ptr<libkineto::IActivityProfilerSession> configure(
+      const std::set<ActivityType>&, const libkineto::Config&) override {
+    return armedSession();
+  }
+
+  std::unique_ptr<libkineto::IActivityProfilerSession> configure(
+      int64_t, int64_t, const std::set<ActivityType>&, const libkineto::Config&) override {
+    return armedSession();
+  }
+
+ private:
+  static std::unique_ptr<libkineto::IActivityProfilerSession> armedSession() {
+    auto capture = t_armed == 0 ? nullptr : find(t_armed);
+    if (capture == nullptr || capture->configured.exchange(true)) {
+      return nullptr;
+    }
+    return std::make_unique<Session>(std::move(capture));
+  }
+
+  std::string name_ = "devprof";
+  std::set<ActivityType> types_;
+};
+
+} // namespace
+
+void registerProfiler() {
+  static const bool once = [] {
+    libkineto::api().registerProfilerFactory([] { return std::make_unique<Profiler>(); });
+    return true;
+  }();
+  (void)once;
+}
+
+} // namespace devprof
+
+// The C ABI that Python calls through ctypes; devprof/torch/bridge.py documents each function.
+#define DEVPROF_EXPORT extern "C" __attribute__((visibility("default")))
+
+using devprof::Capture;
+
+DEVPROF_EXPORT const char* devprof_build_info() {
+  return DEVPROF_BUILD_INFO;
+}
+
+DEVPROF_EXPORT void devprof_register() {
+  devprof::registerProfiler();
+}
+
+DEVPROF_EXPORT int64_t devprof_now_ns() {
+  return devprof::unixNowNs();
+}
+
+DEVPROF_EXPORT uint64_t devprof_capture_new() {
+  static std::atomic<uint64_t> next{1};
+  auto capture = std::make_shared<Capture>(next.fetch_add(1));
+  std::lock_guard<std::mutex> guard(devprof::g_captures_mutex);
+  devprof::g_captures.emplace(capture->generation, capture);
+  return capture->generation;
+}
+
+DEVPROF_EXPORT void devprof_capture_drop(uint64_t generation) {
+  std::shared_ptr<Capture> last; // freed outside the lock
+  std::lock_guard<std::mutex> guard(devprof::g_captures_mutex);
+  auto found = devprof::g_captures.find(generation);
+  if (found != devprof::g_captures.end()) {
+    last = std::move(found->second);
+    devprof::g_captures.erase(found);
+  }
+}
+
+DEVPROF_EXPORT void devprof_arm(uint64_t generation) {
+  devprof::t_armed = generation;
+}
+
+// 1: Kineto made a session of it; 0: it was not asked, or the capture is gone.
+DEVPROF_EXPORT int devprof_capture_configured(uint64_t generation) {
+  auto capture = devprof::find(generation);
+  return capture != nullptr && capture->configured.load();
+}
+
+DEVPROF_EXPORT int64_t devprof_capture_start_ns(uint64_t generation) {
+  auto capture = devprof::find(generation);
+  return capture == nullptr ? 0 : capture->start_ns.load();
+}
+
+DEVPROF_EXPORT int devprof_capture_append(uint64_t generation, const DevprofBlock* given) {
+  auto capture = devprof::find(generation);
+  if (capture == nullptr || capture->processed.load()) {
+    return 0;
+  }
+  try {
+    auto block = std::make_shared<devprof::Block>(*given);
+    std::lock_guard<std::mutex> guard(capture->mutex);
+    capture->blocks.push_back(std::move(block));
+    return 1;
+  } catch (const std::exception&) {
+    return -1; // out of memory
+  }
+}
+
+DEVPROF_EXPORT void devprof_capture_span(uint64_t generation, const char* name) {
+  if (auto capture = devprof::find(generation)) {
+    std::lock_guard<std::mutex> guard(capture->mutex);
+    capture->span_name = name;
+  }
+}
+
+DEVPROF_EXPORT void devprof_capture_device(
+    uint64_t generation, int64_t id, int64_t sort, const char* name, const char* label) {
+  if (auto capture = devprof::find(generation)) {
+    std::lock_guard<std::mutex> guard(capture->mutex);
+    capture->device_rows.emplace_back(id, sort);
+    capture->device_texts.emplace_back(name, label);
+  }
+}
+
+DEVPROF_EXPORT void devprof_capture_resource(
+    uint64_t generation, int64_t id, int64_t sort, int64_t device, const char* name) {
+  if (auto capture = devprof::find(generation)) {
+    std::lock_guard<std::mutex> guard(capture->mutex);
+    capture->resources.push_back({id, sort, device, name});
+  }
+}
+
+DEVPROF_EXPORT void devprof_capture_metadata(uint64_t generation, const char* key, const char* json) {
+  if (auto capture = devprof::find(generation)) {
+    std::lock_guard<std::mutex> guard(capture->mutex);
+    capture->metadata[key] = json;
+  }
+}
+
+DEVPROF_EXPORT void devprof_capture_device_properties(uint64_t generation, const char* json) {
+  if (auto capture = devprof::find(generation)) {
+    std::lock_guard<std::mutex> guard(capture->mutex);
+    capture->device_properties = json;
+  }
+}
+
+// out: emitted, unresolved, unnamed, outside. Returns 1 when Kineto has processed the capture.
+DEVPROF_EXPORT int devprof_capture_replayed(uint64_t generation, uint64_t out[4]) {
+  auto capture = devprof::find(generation);
+  if (capture == nullptr || !capture->processed.load()) {
+    return 0;
+  }
+  std::lock_guard<std::mutex> guard(capture->mutex);
+  const auto& total = capture->replayed;
+  out[0] = total.emitted;
+  out[1] = total.unresolved;
+  out[2] = total.unnamed;
+  out[3] = total.outside;
+  return 1;
+}

@@ -1,0 +1,223 @@
+"""The wrap around torch's three profiler entry points.
+
+`torch.autograd.profiler` is the only caller of `_prepare_profiler`, `_enable_profiler` and `_disable_profiler` and looks them
+up as module names at each call; so replacing the names is enough, is reversible, and reaches every front end of torch's
+profiler. A profile without a devprof plugin passes straight through. The functions here only decide who may do what;
+`TorchSession` does the work.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from torch.autograd import profiler as autograd_profiler
+
+from devprof.errors import SessionError
+
+if TYPE_CHECKING:
+    from devprof.torch.session import TorchSession
+
+__all__ = ["Interposer", "install", "installed", "uninstall"]
+
+_NAMES = ("_prepare_profiler", "_enable_profiler", "_disable_profiler")
+
+
+@dataclass(slots=True)
+class Run:
+    """One profile on its way through prepare, enable and disable.
+
+    Attributes:
+        owner: the profile object, held weakly.
+        session: devprof's part in it; None where no plugin takes part.
+        thread_id: thread that started it, 0 before.
+    """
+
+    owner: weakref.ref[Any]
+    session: TorchSession | None
+    thread_id: int = 0
+
+    def belongs_to(self, profile: Any) -> bool:
+        """Say whether this is that profile's run."""
+        return self.owner() is profile
+
+    @property
+    def lives(self) -> bool:
+        """False where the profile object is gone, so that nobody can ever stop this run."""
+        return self.owner() is not None
+
+
+class Interposer:
+    """State of the wrap: what was prepared last, and what is recording. One per process."""
+
+    def __init__(self) -> None:
+        self.originals: dict[str, Callable[..., Any]] = {}
+        self._lock = threading.Lock()
+        self._prepared: Run | None = None
+        self._active: Run | None = None
+        # runs whose preparation another profile took over: starting them would crash torch
+        self._cancelled: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    # -- installing --------------------------------------------------------------------------------------------------
+
+    def install(self) -> None:
+        """Replace torch's three names; does nothing when that is done already."""
+        if self.originals:
+            return
+        self.originals = {name: getattr(autograd_profiler, name) for name in _NAMES}
+        for name, wrapper in zip(_NAMES, (self._prepare, self._enable, self._disable), strict=True):
+            setattr(autograd_profiler, name, wrapper)
+        os.register_at_fork(after_in_child=self._after_fork)
+
+    def uninstall(self) -> None:
+        """Put torch's own functions back."""
+        for name, original in self.originals.items():
+            setattr(autograd_profiler, name, original)
+        self.originals = {}
+
+    def _after_fork(self) -> None:
+        # the child has none of the parent's threads, and torch starts afresh in it
+        self._lock = threading.Lock()
+        self._prepared = self._active = None
+        self._cancelled = weakref.WeakSet()
+
+    # -- the three wrappers ------------------------------------------------------------------------------------------
+
+    def _prepare(self, config: Any, activities: Any, *args: Any, **kwargs: Any) -> Any:
+        from devprof.torch.request import calling_profile
+
+        original = self.originals["_prepare_profiler"]
+        profile = calling_profile()
+        if profile is None:
+            return original(config, activities, *args, **kwargs)
+        session = self._session_for(profile, activities, kwargs.get("activity_filter") or (args[0] if args else None))
+        self._refuse_beside_active(session)
+        run = Run(weakref.ref(profile), session)
+        if session is None:
+            result = original(config, activities, *args, **kwargs)
+        else:
+            result = session.prepare(lambda: original(config, activities, *args, **kwargs))
+        self._take_preparation(run, profile)
+        return result
+
+    def _enable(self, config: Any, activities: Any, *args: Any, **kwargs: Any) -> Any:
+        from devprof.torch.request import calling_profile
+
+        original = self.originals["_enable_profiler"]
+        profile = calling_profile()
+        if profile is None or not activities:  # emit_nvtx and emit_itt enable with an empty set
+            return original(config, activities, *args, **kwargs)
+        run = self._run_to_start(profile)
+        if run is None or run.session is None:
+            result = original(config, activities, *args, **kwargs)
+        else:
+            result = run.session.start(lambda: original(config, activities, *args, **kwargs))
+        if run is not None:
+            run.thread_id = threading.get_ident()
+            with self._lock:
+                self._prepared, self._active = None, run
+        return result
+
+    def _disable(self, *args: Any, **kwargs: Any) -> Any:
+        from devprof.torch.request import calling_profile
+
+        original = self.originals["_disable_profiler"]
+        profile = calling_profile()
+        run = self._active
+        if profile is None or run is None:
+            self._refuse_never_started(profile)
+            return original(*args, **kwargs)
+        self._refuse_foreign_stop(run, profile)
+        try:
+            if run.session is None:
+                return original(*args, **kwargs)
+            return run.session.stop(profile, lambda: original(*args, **kwargs))
+        finally:
+            if run.belongs_to(profile):
+                with self._lock:
+                    self._active = None
+
+    # -- who may do what ---------------------------------------------------------------------------------------------
+
+    def _session_for(self, profile: Any, activities: Any, filters: Any) -> TorchSession | None:
+        from devprof.torch.participants import session_for
+
+        return session_for(profile, activities, filters)
+
+    def _refuse_beside_active(self, session: TorchSession | None) -> None:
+        run = self._active
+        if run is None or not run.lives or (session is None and run.session is None):
+            return
+        where = "this thread" if run.thread_id == threading.get_ident() else "another thread"
+        raise SessionError(
+            f"a profile is already recording on {where}; torch crashes when a second one starts beside it, so devprof, whose "
+            "plugin takes part, refuses. Stop the first profile, or put both into one"
+        )
+
+    def _take_preparation(self, run: Run, profile: Any) -> None:
+        with self._lock:
+            abandoned, self._prepared = self._prepared, run
+            self._cancelled.discard(profile)
+        if abandoned is None or abandoned.belongs_to(profile):
+            return
+        if (other := abandoned.owner()) is not None and (abandoned.session or run.session):
+            self._cancelled.add(other)
+        if abandoned.session is not None:
+            abandoned.session.cancel("another profile was prepared before this one was started")
+
+    def _run_to_start(self, profile: Any) -> Run | None:
+        with self._lock:
+            run = self._prepared
+            cancelled = profile in self._cancelled
+        if not cancelled:
+            return run if run is not None and run.belongs_to(profile) else None
+        self._set_enabled_flag()
+        raise SessionError(
+            "this profile was prepared (its warm-up began), and then another profile was prepared, which cancels the first "
+            "inside torch; starting it now would crash. Use one profile at a time, or start it again from the beginning"
+        )
+
+    def _refuse_never_started(self, profile: Any) -> None:
+        if profile is not None and profile in self._cancelled:
+            self._cancelled.discard(profile)
+            raise SessionError("this profile never recorded: another profile was prepared before it was started")
+
+    def _refuse_foreign_stop(self, run: Run, profile: Any) -> None:
+        if run.session is None:
+            return
+        if not run.belongs_to(profile):
+            raise SessionError(
+                "this profile is not the one that is recording; stopping it would end the other profile's session inside torch"
+            )
+        if run.thread_id != threading.get_ident():
+            raise SessionError(
+                f"this profile was started on thread {run.thread_id} and is stopped on thread {threading.get_ident()}; torch "
+                "keeps its state per thread and would lose the trace or crash. Stop it on the thread that started it"
+            )
+
+    def _set_enabled_flag(self) -> None:
+        """torch sets its flag before it enables; after a refusal it must say what is true."""
+        autograd_profiler._set_is_profiler_enabled(self._active is not None)
+
+
+_INTERPOSER = Interposer()
+
+
+def install() -> None:
+    """Install the wrap, unless ``DEVPROF_DISABLE=1``. Idempotent."""
+    if os.environ.get("DEVPROF_DISABLE") != "1":
+        _INTERPOSER.install()
+
+
+def uninstall() -> None:
+    """Take the wrap away again; torch is as if devprof were not installed."""
+    _INTERPOSER.uninstall()
+
+
+def installed() -> bool:
+    """Say whether the wrap is in place."""
+    return bool(_INTERPOSER.originals)

@@ -1,0 +1,75 @@
+"""Who takes part in a torch profile: the plugins of the renamed backend, and those named on purpose."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch.profiler import ProfilerActivity
+
+from devprof.errors import BuildError, PluginWarning
+from devprof.registry import Catalogue, discover
+from devprof.torch.bridge import Bridge, bridge
+from devprof.torch.request import Request
+from devprof.torch.session import TorchSession
+from devprof.torch.stub_table import install_stubs
+
+__all__ = ["backend_name", "disable", "enable", "enabled", "session_for"]
+
+_ENABLED: set[str] = set()
+
+
+def enable(*names: str) -> None:
+    """Let these plugins take part in every PrivateUse1 session of this process, whatever device they serve."""
+    _ENABLED.update(names)
+
+
+def disable(*names: str) -> None:
+    """Take back `enable`."""
+    _ENABLED.difference_update(names)
+
+
+def enabled() -> frozenset[str]:
+    """Return the plugins that are enabled by name, here or in ``DEVPROF_PLUGINS`` (a comma-separated list)."""
+    listed = (name.strip() for name in os.environ.get("DEVPROF_PLUGINS", "").split(","))
+    return frozenset(_ENABLED | {name for name in listed if name})
+
+
+def backend_name() -> str | None:
+    """Return the name of the renamed PrivateUse1 backend, or None where nobody renamed it."""
+    name = torch._C._get_privateuse1_backend_name()
+    return None if name == "privateuseone" else name
+
+
+def session_for(profile: Any, activities: Iterable[ProfilerActivity], filters: Any = None) -> TorchSession | None:
+    """Return devprof's part in a profile, or None where it has none."""
+    request = Request.of(profile, activities, filters)
+    if not request.types and not request.legacy:
+        return None
+    catalogue = discover()
+    plugins = catalogue.profilers_for(backend_name(), enabled()) if request.types else ()
+    stubs = _stubs_for(catalogue) if request.legacy else None
+    if not plugins and stubs is None:
+        return None
+    native = _bridge_or_warn()
+    if native is None:
+        return None
+    if stubs is not None:
+        install_stubs(native, stubs)
+    return TorchSession(native, plugins, request)
+
+
+def _stubs_for(catalogue: Catalogue) -> Any | None:
+    name = backend_name()
+    return next((found for found in catalogue.stubs if found.torch_device == name), None)
+
+
+def _bridge_or_warn() -> Bridge | None:
+    try:
+        return bridge()
+    except BuildError as error:
+        warnings.warn(f"devprof takes no part in this profile: {error}", PluginWarning, stacklevel=5)
+        return None

@@ -1,0 +1,97 @@
+"""What a torch profile asks for, read from the profile object and the activity set.
+
+Source: torch/autograd/profiler.py (attributes of `profile`) and the activity sets of torch/csrc/profiler/kineto_shim.cpp.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch.autograd import profiler as autograd_profiler
+from torch.profiler import ProfilerActivity
+
+from devprof.model import ActivityType
+
+__all__ = ["Request", "calling_profile", "requested_types"]
+
+_DEVICE_TYPES = frozenset(
+    {
+        ActivityType.GPU_USER_ANNOTATION,
+        ActivityType.GPU_MEMCPY,
+        ActivityType.GPU_MEMSET,
+        ActivityType.CONCURRENT_KERNEL,
+        ActivityType.PRIVATEUSE1_RUNTIME,
+        ActivityType.PRIVATEUSE1_DRIVER,
+    }
+)
+# what a plugin may add without torch naming it: torch has no filter for these under PrivateUse1
+_ALONGSIDE = frozenset({ActivityType.CUDA_SYNC, ActivityType.OVERHEAD, ActivityType.MTIA_COUNTERS})
+
+
+def calling_profile(depth: int = 2) -> Any | None:
+    """Return the `torch.autograd.profiler.profile` whose method called torch's entry point, or None.
+
+    The three entry points take no profile object; which profile calls decides who may stop what. torch calls them only from
+    methods of that class (and of emit_nvtx and emit_itt, which are none of ours).
+    """
+    caller = sys._getframe(depth).f_locals.get("self")
+    return caller if isinstance(caller, autograd_profiler.profile) else None
+
+
+def requested_types(
+    activities: Iterable[ProfilerActivity], filters: Mapping[ProfilerActivity, Iterable[str]] | None = None
+) -> frozenset[ActivityType]:
+    """Return the kinds of activity that a set of torch activities asks a PrivateUse1 plugin for.
+
+    Args:
+        activities: as torch's entry points get them.
+        filters: upper-case names of kinds per activity, where the user gave a filter; an empty one means none.
+    """
+    if ProfilerActivity.PrivateUse1 not in set(activities):
+        return frozenset()
+    names = (filters or {}).get(ProfilerActivity.PrivateUse1)
+    if names is None:
+        return _DEVICE_TYPES | _ALONGSIDE
+    return frozenset(ActivityType[name] for name in names if name in ActivityType.__members__)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Facts about a profile that devprof's sessions need.
+
+    Attributes:
+        types: kinds asked of plugins; empty where PrivateUse1 was not asked for.
+        legacy: True for the state KINETO_PRIVATEUSE1_FALLBACK, where torch asks `ProfilerStubs` for device time.
+        host_ops: True where torch records ops.
+        with_stack, record_shapes, profile_memory, with_flops, with_modules: as given to the profile.
+        custom: the custom profiler config, or empty.
+    """
+
+    types: frozenset[ActivityType]
+    legacy: bool
+    host_ops: bool
+    with_stack: bool
+    record_shapes: bool
+    profile_memory: bool
+    with_flops: bool
+    with_modules: bool
+    custom: str
+
+    @classmethod
+    def of(cls, profile: Any, activities: Iterable[ProfilerActivity], filters: Any = None) -> Request:
+        """Read a profile's request."""
+        kinds = set(activities)
+        return cls(
+            types=requested_types(kinds, filters),
+            legacy=profile.profiler_kind == autograd_profiler.ProfilerState.KINETO_PRIVATEUSE1_FALLBACK,
+            host_ops=ProfilerActivity.CPU in kinds,
+            with_stack=bool(profile.with_stack),
+            record_shapes=bool(profile.record_shapes),
+            profile_memory=bool(profile.profile_memory),
+            with_flops=bool(profile.with_flops),
+            with_modules=bool(profile.with_modules),
+            custom=str(getattr(profile.experimental_config, "custom_profiler_config", "") or ""),
+        )

@@ -1,0 +1,187 @@
+"""`TorchSession`: devprof's part in one torch profile, from prepare to disable.
+
+Plugin hooks run around torch's own calls, never inside Kineto's callbacks, where taking the GIL deadlocks. Whatever happens
+here, torch's original function is called and its result reaches the profile.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from torch.autograd import profiler as autograd_profiler
+
+from devprof import correlation
+from devprof.capture import CaptureSession, PhaseRunner, SessionReport
+from devprof.contract import CorrelationAccess, SessionConfig
+from devprof.registry import RegisteredProfiler
+from devprof.torch.bridge import Bridge
+from devprof.torch.drain import drain
+from devprof.torch.memory import TorchMemoryReporter
+from devprof.torch.provider import NativeStacks
+from devprof.torch.reports import attach, warn_if_lossy
+from devprof.torch.request import Request
+
+__all__ = ["TorchSession"]
+
+
+class TorchSession:
+    """One capture under torch. `prepare`, `start` and `stop` each get torch's own call and return its result."""
+
+    def __init__(self, bridge: Bridge, plugins: tuple[RegisteredProfiler, ...], request: Request) -> None:
+        self._bridge = bridge
+        self._request = request
+        self._generation = 0
+        config = SessionConfig(
+            host="torch",
+            record_shapes=request.record_shapes,
+            profile_memory=request.profile_memory,
+            with_stack=request.with_stack,
+            with_flops=request.with_flops,
+            with_modules=request.with_modules,
+            custom=request.custom,
+            memory=TorchMemoryReporter(bridge),
+            correlation_api=int(bridge.lib.devprof_correlation_table() or 0),
+            now_ns=bridge.now_ns,
+        )
+        # plugin hooks may run torch ops; under all-thread profiling those would be in the user's trace
+        runner = PhaseRunner(on_thread=lambda: bridge.lib.devprof_record_function(0))
+        self._capture = CaptureSession(plugins, config, runner=runner)
+        self._capture.report.host_ops = request.host_ops
+
+    def prepare(self, original: Callable[[], Any]) -> Any:
+        """Configure the plugins, then let torch prepare; Kineto makes its child session during that call."""
+        try:
+            self._capture.prepare(self._request.types)
+            if not self._capture.alive:
+                return original()
+            lib = self._bridge.lib
+            self._generation = lib.devprof_capture_new()
+            lib.devprof_arm(self._generation)
+            try:
+                return original()
+            finally:
+                lib.devprof_arm(0)
+        except BaseException:
+            self.cancel("the profile could not be prepared")
+            raise
+
+    def start(self, original: Callable[[], Any]) -> Any:
+        """Start the plugins, then torch."""
+        try:
+            correlation.set_provider(NativeStacks(self._bridge))
+            self._mirror_stacks()
+            self._capture.start()
+            result = original()
+        except BaseException:
+            self.cancel("the profile could not be started")
+            raise
+        self._capture.watch_clocks()
+        return result
+
+    def stop(self, profile: Any, original: Callable[[], Any]) -> Any:
+        """Drain the plugins, then let torch stop; return torch's result.
+
+        A Ctrl-C during the drain is held until torch has stopped and the profile has its result; then it is raised.
+        """
+        end_ns = self._bridge.now_ns()
+        held: BaseException | None = None
+        try:
+            held = self._drain_quietly(end_ns) if self._generation else None
+        finally:
+            result = original()
+        try:
+            self._finish(profile)
+            warn_if_lossy(self._capture.report)
+        except BaseException as error:  # a warning that is an error, or a late Ctrl-C
+            held = held or error
+        if held is not None:
+            _complete(profile, result)
+            raise held
+        return result
+
+    def cancel(self, reason: str) -> None:
+        """End a capture that will not be stopped by its profile."""
+        self._capture.cancel(reason)
+        self._release()
+
+    @property
+    def report(self) -> SessionReport:
+        """The account of this session."""
+        return self._capture.report
+
+    def _mirror_stacks(self) -> None:
+        bridge = self._bridge
+        bridge.lib.devprof_correlation_clear_mirrors()
+        for lane in self._capture.lanes:
+            if lane.alive and lane.native_correlation is not None:
+                bridge.mirror(lane.native_correlation.push, lane.native_correlation.pop)
+            elif lane.alive and lane.plugin.capabilities.correlation is CorrelationAccess.PYTHON:
+                bridge.mirror_python(lane.push, lane.pop)
+
+    def _drain_quietly(self, end_ns: int) -> BaseException | None:
+        """Drain on a thread of its own, while this one records neither ops nor Python frames."""
+        lib = self._bridge.lib
+        recorded = lib.devprof_record_function(0)
+        if self._request.with_stack:
+            # torch's tracer owns this thread's profile function and takes it off itself when it stops
+            ctypes.pythonapi.PyEval_SetProfile(None, None)
+        try:
+            return self._drain_on_thread(end_ns)
+        finally:
+            lib.devprof_record_function(recorded)
+
+    def _drain_on_thread(self, end_ns: int) -> BaseException | None:
+        failed: list[BaseException] = []
+
+        def body() -> None:
+            try:
+                drain(self._bridge, self._capture, self._generation, end_ns)
+            except BaseException as error:  # our own mistake: the user's result comes first
+                failed.append(error)
+
+        thread = threading.Thread(target=body, name="devprof-drain", daemon=True)
+        thread.start()
+        held: BaseException | None = None
+        while thread.is_alive():
+            try:
+                thread.join()
+            except KeyboardInterrupt as interrupt:
+                held = interrupt
+                self._capture.runner.hurry()
+        self._capture.report.notes += [f"devprof failed to drain: {error!r}" for error in failed]
+        return held
+
+    def _finish(self, profile: Any) -> None:
+        report = self._capture.finish()
+        if self._generation:
+            self._compare(report)
+        attach(profile, report)
+        self._release()
+
+    def _compare(self, report: SessionReport) -> None:
+        """Check what Kineto took against what was counted as emitted."""
+        replayed = self._bridge.replayed(self._generation)
+        if replayed is None:
+            report.complete = False
+            report.notes.append("torch stopped without asking for the plugins' records; they are not in its trace")
+            return
+        _, unresolved, _, outside = replayed
+        if unresolved:
+            report.notes.append(f"{unresolved} records name an op that torch left out of the trace")
+        if outside:
+            report.notes.append(f"{outside} records started before torch's own window and were left out")
+
+    def _release(self) -> None:
+        self._bridge.lib.devprof_correlation_clear_mirrors()
+        correlation.set_provider(None)
+        if self._generation:
+            self._bridge.lib.devprof_capture_drop(self._generation)
+
+
+def _complete(profile: Any, result: Any) -> None:
+    """Do what `profile.__exit__` does with the result; the exception that follows keeps it from doing so."""
+    profile.kineto_results = result
+    autograd_profiler._run_on_profiler_stop()

@@ -1,0 +1,122 @@
+"""A plugin's `ProfilerStubs`, behind torch's legacy profiler.
+
+torch calls `record` on op threads, mostly without the GIL; ctypes takes it for each call. Whatever a stub raises stays here:
+the event counts as not recorded, and one warning names plugin and method.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from devprof.errors import PluginWarning
+from devprof.registry import STUBS_RETURNS, Guard, RegisteredStubs
+from devprof.torch.bridge import Bridge
+from devprof.torch.native_types import StubTable
+
+__all__ = ["StubForwarder", "install_stubs"]
+
+_COLLECT = 256
+
+
+class StubForwarder:
+    """Turns torch's calls into calls of one plugin's stubs, and keeps the events that results refer to."""
+
+    def __init__(self, bridge: Bridge, registered: RegisteredStubs) -> None:
+        self._lib = bridge.lib
+        self._stubs: Any = registered.stubs
+        self._guard = Guard(registered.name, consequence="Its events count as not recorded; the profile goes on.")
+        self._registered = registered
+        self._events: dict[int, Any] = {}
+        self._next = itertools.count(1)
+        self._lock = threading.Lock()
+        self.table = StubTable(**{name: _callback(name, getattr(self, name)) for name, _ in StubTable._fields_})
+
+    def serves(self, registered: RegisteredStubs) -> bool:
+        """Say whether this forwarder is the one of these stubs."""
+        return self._registered == registered
+
+    def record(self, device: Any) -> int:
+        """Record an event; returns its handle, 0 where the plugin failed."""
+        event = self._call("record", self._stubs.record)
+        if event is None:
+            return 0
+        device[0] = int(getattr(event, "device", 0))
+        handle = next(self._next)
+        self._events[handle] = event
+        if handle % _COLLECT == 0:
+            self._collect()
+        return handle
+
+    def elapsed_us(self, start: int, end: int) -> float:
+        """Return the time between two events, microseconds; 0 where the plugin failed."""
+        first, second = self._events.get(start), self._events.get(end)
+        return float(self._call("elapsed", self._stubs.elapsed, first, second) or 0.0)
+
+    def mark(self, name: bytes) -> None:
+        """Forward a mark."""
+        self._call("mark", self._stubs.mark, name.decode("utf-8", "replace"))
+
+    def range_push(self, name: bytes) -> None:
+        """Forward the start of a range."""
+        self._call("range_push", self._stubs.range_push, name.decode("utf-8", "replace"))
+
+    def range_pop(self) -> None:
+        """Forward the end of a range."""
+        self._call("range_pop", self._stubs.range_pop)
+
+    def enabled(self) -> int:
+        """Say whether the plugin's device can be used."""
+        return int(bool(self._call("enabled", self._stubs.enabled)))
+
+    def on_each_device(self, visit: Callable[[Any, int], None], context: Any) -> None:
+        """Have the plugin call torch's function once per device."""
+        self._call("on_each_device", self._stubs.on_each_device, lambda device: visit(context, device))
+
+    def synchronize(self) -> None:
+        """Wait for the plugin's current device."""
+        self._call("synchronize", self._stubs.synchronize)
+
+    def _call(self, method: str, *call: Any) -> Any:
+        function, *args = call
+        return self._guard.call(f"stubs.{method}", function, *args, expect=STUBS_RETURNS[method])
+
+    def _collect(self) -> None:
+        """Let go of events whose results were freed; results are freed on any thread, so native code keeps the list."""
+        with self._lock:
+            freed = np.zeros(4 * _COLLECT, dtype=np.uint64)
+            count = int(self._lib.devprof_stubs_freed(freed.ctypes.data, len(freed)))
+            for handle in freed[:count]:
+                self._events.pop(int(handle), None)
+
+
+def _callback(name: str, method: Callable[..., Any]) -> Any:
+    kind = dict(StubTable._fields_)[name]
+    return kind(method)
+
+
+_INSTALLED: list[StubForwarder] = []  # torch keeps the pointer for ever, so the forwarder must live as long
+
+
+def install_stubs(bridge: Bridge, registered: RegisteredStubs) -> None:
+    """Put a plugin's stubs behind torch's legacy profiler; another backend's stubs are left in place, with a warning."""
+    if any(forwarder.serves(registered) for forwarder in _INSTALLED):
+        return
+    other = ctypes.create_string_buffer(256)
+    if not bridge.lib.devprof_stubs_register(other, len(other)):
+        warnings.warn(
+            f"torch's legacy profiler already uses the stubs of another backend ({other.value.decode()}); those of plugin "
+            f"{registered.name!r} are not installed, because torch keeps only one",
+            PluginWarning,
+            stacklevel=2,
+        )
+        return
+    forwarder = StubForwarder(bridge, registered)
+    _INSTALLED.append(forwarder)
+    bridge.lib.devprof_stubs_set(ctypes.addressof(forwarder.table))
