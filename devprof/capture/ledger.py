@@ -108,6 +108,7 @@ class SessionReport:
         host_ops: True where the host recorded ops, so that device work can be linked to them.
         complete: False where the session was cancelled or the host never asked for its records.
         notes: what concerns the session as a whole.
+        timings_ns: how long devprof's own stages took, by stage, nanoseconds.
     """
 
     host: str
@@ -117,6 +118,7 @@ class SessionReport:
     host_ops: bool = True
     complete: bool = False
     notes: list[str] = field(default_factory=list)
+    timings_ns: dict[str, int] = field(default_factory=dict)
 
     @property
     def clean(self) -> bool:

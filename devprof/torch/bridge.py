@@ -10,6 +10,7 @@ import ctypes
 import functools
 import os
 from ctypes import c_char_p, c_int, c_int64, c_uint32, c_uint64, c_void_p
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ from devprof.native import build, load
 from devprof.torch.bridge_build import BRIDGE
 from devprof.torch.native_types import Block, PopFn, PushFn
 
-__all__ = ["Bridge", "bridge"]
+__all__ = ["Bridge", "Replayed", "bridge"]
 
 # name -> (result, arguments)
 _SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
@@ -55,6 +56,24 @@ _SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
     "devprof_stubs_freed": (c_uint64, (c_void_p, c_uint64)),
     "devprof_stubs_drive": (c_int, (c_char_p, c_char_p, ctypes.POINTER(c_int))),
 }
+
+
+class Replayed(NamedTuple):
+    """What became of a capture's records in Kineto.
+
+    Attributes:
+        emitted: handed to Kineto.
+        unresolved: of those, the ones whose op id the trace does not hold.
+        unnamed: annotation spans left out because the trace does not hold their range.
+        outside: left out because they started before Kineto's own window.
+        spent_ns: time that this took inside Kineto's call.
+    """
+
+    emitted: int
+    unresolved: int
+    unnamed: int
+    outside: int
+    spent_ns: int
 
 
 class Bridge:
@@ -96,12 +115,10 @@ class Bridge:
         found = min(capacity, int(self.lib.devprof_user_parents(pairs.ctypes.data, capacity)))
         return {int(user): int(parent) for user, parent in pairs[:found]}
 
-    def replayed(self, generation: int) -> tuple[int, int, int, int] | None:
-        """Return (emitted, unresolved, unnamed, outside) once Kineto has processed the capture."""
-        counts = (c_uint64 * 4)()
-        if not self.lib.devprof_capture_replayed(generation, counts):
-            return None
-        return counts[0], counts[1], counts[2], counts[3]
+    def replayed(self, generation: int) -> Replayed | None:
+        """Return what became of the capture's records, or None where Kineto has not asked for them."""
+        counts = (c_uint64 * 5)()
+        return Replayed(*counts) if self.lib.devprof_capture_replayed(generation, counts) else None
 
     def demangles(self, name: str) -> bool:
         """Say whether torch's tables would show `name` as another one."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
-from devprof.capture import CaptureSession, PluginLedger
-from devprof.model import ActivityBatch, DeviceInfo, ResourceInfo, Role
-from devprof.model.activity_type import ActivityType
+from devprof import __version__
+from devprof.capture import CaptureSession
+from devprof.contract import CONTRACT_VERSION
+from devprof.model import ActivityBatch, ActivityType, DeviceInfo, ResourceInfo, Role
 from devprof.pipeline import LinkedLane, process
 from devprof.torch.bridge import Bridge
 from devprof.torch.delivery import Delivery, Rows
@@ -84,3 +86,50 @@ def _placed(batch: ActivityBatch, rows: Rows) -> Rows:
         rows.flow_type,
         rows.flow_start,
     )
+
+
+def _device_rows(lane: LinkedLane) -> set[tuple[int, int]]:
+    """Return the (device, resource) pairs that work and spans of this lane are on."""
+    pairs: set[tuple[int, int]] = set()
+    for batch, rows in zip(lane.batches, lane.rows, strict=True):
+        on_device = ~_HOST_ROW[batch.activity_type] & (batch.activity_type != _OVERHEAD)
+        pairs |= _distinct(rows.device[on_device], rows.resource[on_device])
+    return pairs | _distinct(lane.annotation_rows.device, lane.annotation_rows.resource)
+
+
+def _distinct(device: npt.NDArray[np.int32], resource: npt.NDArray[np.int64]) -> set[tuple[int, int]]:
+    if not len(device):
+        return set()
+    # neighbours are mostly on one row: only where a row changes is there something to look at
+    change = np.flatnonzero(np.diff(device, prepend=device[0] - 1) | np.diff(resource, prepend=resource[0] - 1))
+    return set(zip(device[change].tolist(), resource[change].tolist(), strict=True))
+
+
+def _named_devices(lane: LinkedLane, device_offset: int) -> list[DeviceInfo]:
+    """Name every device that a record is on, the ones that the plugin did not describe included."""
+    described = {info.id: info for info in lane.device_infos}
+    used = {device - device_offset for device, _ in _device_rows(lane)}
+    return [
+        replace(info, id=info.id + device_offset)
+        for index in sorted(described.keys() | used)
+        for info in [described.get(index) or DeviceInfo(index, f"{lane.name} {index}")]
+    ]
+
+
+def _named_resources(lane: LinkedLane, device_offset: int) -> list[ResourceInfo]:
+    """Name every stream that a record is on, the ones that the plugin did not describe included."""
+    described = {(info.device_id, info.id): info for info in lane.resource_infos}
+    used = {(device - device_offset, resource) for device, resource in _device_rows(lane)}
+    return [
+        replace(info, device_id=info.device_id + device_offset)
+        for device, resource in sorted(described.keys() | used)
+        for info in [described.get((device, resource)) or ResourceInfo(resource, device, f"stream {resource}")]
+    ]
+
+
+def _describe(bridge: Bridge, capture: CaptureSession, generation: int) -> None:
+    """Put the account into the trace's metadata, which Kineto writes before it asks for the records."""
+    delivery = Delivery(bridge, generation, TextCleaner(bridge.demangles))
+    report = capture.report.as_dict()
+    delivery.metadata({"devprof": {"version": __version__, "contract": list(CONTRACT_VERSION), **report}})
+    delivery.span(" + ".join(lane.plugin.name for lane in capture.lanes))

@@ -200,7 +200,7 @@ class Interposer:
             )
 
     def _set_enabled_flag(self) -> None:
-        """torch sets its flag before it enables; after a refusal it must say what is true."""
+        """Torch sets its flag before it enables; after a refusal it must say what is true."""
         autograd_profiler._set_is_profiler_enabled(self._active is not None)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import c_char_p, c_double, c_int, c_int32, c_int64, c_uint64, c_void_p
+from ctypes import c_char_p, c_double, c_int, c_int32, c_uint64, c_void_p
 
 __all__ = ["Block", "Column", "StubTable"]
 

@@ -168,11 +168,11 @@ class TorchSession:
             report.complete = False
             report.notes.append("torch stopped without asking for the plugins' records; they are not in its trace")
             return
-        _, unresolved, _, outside = replayed
-        if unresolved:
-            report.notes.append(f"{unresolved} records name an op that torch left out of the trace")
-        if outside:
-            report.notes.append(f"{outside} records started before torch's own window and were left out")
+        report.timings_ns["kineto replay"] = replayed.spent_ns
+        if replayed.unresolved:
+            report.notes.append(f"{replayed.unresolved} records name an op that torch left out of the trace")
+        if replayed.outside:
+            report.notes.append(f"{replayed.outside} records started before torch's own window and were left out")
 
     def _release(self) -> None:
         self._bridge.lib.devprof_correlation_clear_mirrors()

@@ -50,9 +50,7 @@ def load_strict(path: Path) -> dict[str, Any]:
 
     text = path.read_bytes().decode("utf-8")
     # times need more digits than a double holds
-    loaded: dict[str, Any] = json.loads(
-        text, parse_constant=refuse, parse_float=Decimal, object_pairs_hook=unique
-    )
+    loaded: dict[str, Any] = json.loads(text, parse_constant=refuse, parse_float=Decimal, object_pairs_hook=unique)
     return loaded
 
 
@@ -98,7 +96,9 @@ def _sums(profile: Any) -> tuple[bool, str]:
     events = profile.events()
     records_us = sum(event.time_range.elapsed_us() for event in events if _is_device(event))
     ops_us = sum(event.self_device_time_total for event in events if event.device_type == DeviceType.CPU)
-    return abs(records_us - ops_us) < 1e-3 * max(1, len(events)), f"{ops_us:.3f} us over ops, {records_us:.3f} us over records"
+    return abs(records_us - ops_us) < 1e-3 * max(
+        1, len(events)
+    ), f"{ops_us:.3f} us over ops, {records_us:.3f} us over records"
 
 
 def _inside(event: dict[str, Any], slices: Iterable[dict[str, Any]]) -> bool:
@@ -115,7 +115,9 @@ def _arrows(events: list[dict[str, Any]]) -> tuple[bool, str]:
             rows[event["pid"], event["tid"]].append(event)
     adrift = [event["id"] for event in flows if not _inside(event, rows[event["pid"], event["tid"]])]
     well = set(starts) == set(finishes) and all(count == 1 for count in starts.values()) and not adrift
-    return bool(flows) and well, f"{len(starts)} launches, {finishes.total()} arrivals, {len(adrift)} outside their slices"
+    return bool(
+        flows
+    ) and well, f"{len(starts)} launches, {finishes.total()} arrivals, {len(adrift)} outside their slices"
 
 
 def _rows(events: list[dict[str, Any]]) -> tuple[bool, str]:

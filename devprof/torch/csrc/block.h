@@ -87,6 +87,7 @@ class Block {
     uint64_t unresolved = 0; // an op id that the trace does not hold
     uint64_t unnamed = 0; // an annotation whose range the trace does not hold: left out
     uint64_t outside = 0; // started before Kineto's own window: left out
+    uint64_t spent_ns = 0;
   };
 
   // Resolve links against the trace and hand every row to Kineto. Called once, inside processTrace.

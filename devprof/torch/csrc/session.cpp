@@ -66,6 +66,7 @@ class Session final : public libkineto::IActivityProfilerSession {
     span_start_ns_ = start_ns;
     span_end_ns_ = end_ns;
     Block::Replayed& total = capture_->replayed;
+    const auto began = std::chrono::steady_clock::now();
     for (auto& block : capture_->blocks) {
       const Block::Replayed part = block->replay(logger, lookup, start_ns);
       total.emitted += part.emitted;
@@ -74,6 +75,8 @@ class Session final : public libkineto::IActivityProfilerSession {
       total.outside += part.outside;
     }
     nameRows(logger, start_ns);
+    total.spent_ns = static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - began).count());
     capture_->processed.store(true);
   }
 
@@ -281,8 +284,8 @@ DEVPROF_EXPORT void devprof_capture_device_properties(uint64_t generation, const
   }
 }
 
-// out: emitted, unresolved, unnamed, outside. Returns 1 when Kineto has processed the capture.
-DEVPROF_EXPORT int devprof_capture_replayed(uint64_t generation, uint64_t out[4]) {
+// out: emitted, unresolved, unnamed, outside, ns spent. Returns 1 when Kineto has processed the capture.
+DEVPROF_EXPORT int devprof_capture_replayed(uint64_t generation, uint64_t out[5]) {
   auto capture = devprof::find(generation);
   if (capture == nullptr || !capture->processed.load()) {
     return 0;
@@ -293,5 +296,6 @@ DEVPROF_EXPORT int devprof_capture_replayed(uint64_t generation, uint64_t out[4]
   out[1] = total.unresolved;
   out[2] = total.unnamed;
   out[3] = total.outside;
+  out[4] = total.spent_ns;
   return 1;
 }
