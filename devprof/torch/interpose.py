@@ -8,6 +8,7 @@ profiler. A profile without a devprof plugin passes straight through. The functi
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import weakref
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from devprof.torch.session import TorchSession
 
 __all__ = ["Interposer", "install", "installed", "uninstall"]
+
+log = logging.getLogger("devprof.torch")
 
 _NAMES = ("_prepare_profiler", "_enable_profiler", "_disable_profiler")
 
@@ -56,11 +59,13 @@ class Interposer:
 
     def __init__(self) -> None:
         self.originals: dict[str, Callable[..., Any]] = {}
+        self._watches_forks = False
         self._lock = threading.Lock()
         self._prepared: Run | None = None
         self._active: Run | None = None
-        # runs whose preparation another profile took over: starting them would crash torch
-        self._cancelled: weakref.WeakSet[Any] = weakref.WeakSet()
+        # profiles that were refused, or whose preparation another profile took over: starting or stopping them would reach
+        # the other profile's session inside torch
+        self._barred: weakref.WeakSet[Any] = weakref.WeakSet()
 
     # -- installing --------------------------------------------------------------------------------------------------
 
@@ -71,10 +76,18 @@ class Interposer:
         self.originals = {name: getattr(autograd_profiler, name) for name in _NAMES}
         for name, wrapper in zip(_NAMES, (self._prepare, self._enable, self._disable), strict=True):
             setattr(autograd_profiler, name, wrapper)
-        os.register_at_fork(after_in_child=self._after_fork)
+        if not self._watches_forks:
+            os.register_at_fork(after_in_child=self._after_fork)
+            self._watches_forks = True
 
     def uninstall(self) -> None:
-        """Put torch's own functions back."""
+        """Put torch's own functions back.
+
+        Raises:
+            SessionError: a profile with a devprof plugin is recording; its stop must still come through here.
+        """
+        if self._active is not None and self._active.session is not None:
+            raise SessionError("a profile with a devprof plugin is recording; stop it before devprof is taken away")
         for name, original in self.originals.items():
             setattr(autograd_profiler, name, original)
         self.originals = {}
@@ -83,7 +96,7 @@ class Interposer:
         # the child has none of the parent's threads, and torch starts afresh in it
         self._lock = threading.Lock()
         self._prepared = self._active = None
-        self._cancelled = weakref.WeakSet()
+        self._barred = weakref.WeakSet()
 
     # -- the three wrappers ------------------------------------------------------------------------------------------
 
@@ -95,14 +108,11 @@ class Interposer:
         if profile is None:
             return original(config, activities, *args, **kwargs)
         session = self._session_for(profile, activities, kwargs.get("activity_filter") or (args[0] if args else None))
-        self._refuse_beside_active(session)
-        run = Run(weakref.ref(profile), session)
+        self._refuse_beside_active(session, profile)
+        self._take_preparation(Run(weakref.ref(profile), session), profile)
         if session is None:
-            result = original(config, activities, *args, **kwargs)
-        else:
-            result = session.prepare(lambda: original(config, activities, *args, **kwargs))
-        self._take_preparation(run, profile)
-        return result
+            return original(config, activities, *args, **kwargs)
+        return session.prepare(lambda: original(config, activities, *args, **kwargs))
 
     def _enable(self, config: Any, activities: Any, *args: Any, **kwargs: Any) -> Any:
         from devprof.torch.request import calling_profile
@@ -127,9 +137,9 @@ class Interposer:
 
         original = self.originals["_disable_profiler"]
         profile = calling_profile()
+        self._refuse_never_started(profile)
         run = self._active
         if profile is None or run is None:
-            self._refuse_never_started(profile)
             return original(*args, **kwargs)
         self._refuse_foreign_stop(run, profile)
         try:
@@ -144,14 +154,20 @@ class Interposer:
     # -- who may do what ---------------------------------------------------------------------------------------------
 
     def _session_for(self, profile: Any, activities: Any, filters: Any) -> TorchSession | None:
-        from devprof.torch.participants import session_for
+        """Return devprof's part; a mistake of devprof's own must not keep the user from profiling."""
+        try:
+            from devprof.torch.participants import session_for
 
-        return session_for(profile, activities, filters)
+            return session_for(profile, activities, filters)
+        except Exception:
+            log.exception("devprof takes no part in this profile: it failed to find out who does")
+            return None
 
-    def _refuse_beside_active(self, session: TorchSession | None) -> None:
+    def _refuse_beside_active(self, session: TorchSession | None, profile: Any) -> None:
         run = self._active
         if run is None or not run.lives or (session is None and run.session is None):
             return
+        self._barred.add(profile)
         where = "this thread" if run.thread_id == threading.get_ident() else "another thread"
         raise SessionError(
             f"a profile is already recording on {where}; torch crashes when a second one starts beside it, so devprof, whose "
@@ -161,19 +177,19 @@ class Interposer:
     def _take_preparation(self, run: Run, profile: Any) -> None:
         with self._lock:
             abandoned, self._prepared = self._prepared, run
-            self._cancelled.discard(profile)
+            self._barred.discard(profile)
         if abandoned is None or abandoned.belongs_to(profile):
             return
         if (other := abandoned.owner()) is not None and (abandoned.session or run.session):
-            self._cancelled.add(other)
+            self._barred.add(other)
         if abandoned.session is not None:
             abandoned.session.cancel("another profile was prepared before this one was started")
 
     def _run_to_start(self, profile: Any) -> Run | None:
         with self._lock:
             run = self._prepared
-            cancelled = profile in self._cancelled
-        if not cancelled:
+            barred = profile in self._barred
+        if not barred:
             return run if run is not None and run.belongs_to(profile) else None
         self._set_enabled_flag()
         raise SessionError(
@@ -182,9 +198,9 @@ class Interposer:
         )
 
     def _refuse_never_started(self, profile: Any) -> None:
-        if profile is not None and profile in self._cancelled:
-            self._cancelled.discard(profile)
-            raise SessionError("this profile never recorded: another profile was prepared before it was started")
+        if profile is not None and profile in self._barred:
+            self._barred.discard(profile)
+            raise SessionError("this profile never recorded, because another one was in its way; there is nothing to stop")
 
     def _refuse_foreign_stop(self, run: Run, profile: Any) -> None:
         if run.session is None:
