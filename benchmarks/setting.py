@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 
 import torch
+
+from devprof.torch import install
 
 __all__ = ["Gate", "renamed_backend"]
 
@@ -40,7 +44,12 @@ class Gate:
 
 
 def renamed_backend() -> str:
-    """Return the name of the renamed PrivateUse1 backend, renaming it where nobody has: torch then takes PrivateUse1."""
+    """Return the name of the renamed PrivateUse1 backend, renaming it where nobody has: torch then takes PrivateUse1.
+
+    Installed plugins are left out, so that only the plugin that is measured takes part.
+    """
+    os.environ["DEVPROF_BLOCK_PLUGINS"] = ",".join(entry.name for entry in entry_points(group="devprof.plugins"))
+    install()
     name = torch._C._get_privateuse1_backend_name()
     if name != "privateuseone":
         return str(name)

@@ -89,7 +89,7 @@ class TorchSession:
         end_ns = self._bridge.now_ns()
         held: BaseException | None = None
         try:
-            held = self._drain_quietly(end_ns) if self._generation else None
+            held = self._drain_quietly(end_ns) if self._generation else self._stop_nothing(end_ns)
         finally:
             result = original()
         try:
@@ -120,6 +120,10 @@ class TorchSession:
                 bridge.mirror(lane.native_correlation.push, lane.native_correlation.pop)
             elif lane.alive and lane.plugin.capabilities.correlation is CorrelationAccess.PYTHON:
                 bridge.mirror_python(lane.push, lane.pop)
+
+    def _stop_nothing(self, end_ns: int) -> None:
+        """End a capture in which no plugin takes part: a legacy profile, or one whose plugins all sat out or failed."""
+        self._capture.stop(lambda op_id: False, end_ns, end_ns)
 
     def _drain_quietly(self, end_ns: int) -> BaseException | None:
         """Drain on a thread of its own, while this one records neither ops nor Python frames."""
