@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from devprof.capture.ledger import PluginLedger
-from devprof.contract import ActivityLogger
+from devprof.contract import HOST_CLOCK, ActivityLogger
 from devprof.errors import PluginContractError
 from devprof.model import ActivityBatch, BatchBuilder, DeviceInfo, GenericTraceActivity, ResourceInfo
 
@@ -50,12 +50,12 @@ class Collector(ActivityLogger):
     def handle_activities(self, batch: ActivityBatch) -> None:
         """Take a batch."""
         self._check(batch, ActivityBatch, "handle_activities")
-        if batch.clock != self._clock:
+        if batch.clock not in (self._clock, HOST_CLOCK):
             raise PluginContractError(
                 self._ledger.plugin,
                 "logger.handle_activities",
                 f"the batch's clock is {batch.clock!r}, expected {self._clock!r}: a batch is on the clock that the session's "
-                "clock_domain() names, or on 'unix_ns' where it names none",
+                "clock_domain() names, or on 'unix_ns'",
             )
         self._flush()
         self._take(batch)
