@@ -1,5 +1,6 @@
-// The peer: a child profiler written the way Kineto's headers suggest. It fills one GenericTraceActivity per record with
-// addMetadata and logs a copy of it. Nothing of devprof is used here.
+// The peer: a child profiler written the way Kineto's headers suggest and its own XPU plugin does. It emplaces one
+// GenericTraceActivity per record into its CpuTraceBuffer, fills it with addMetadata, logs a copy of each, and hands the buffer
+// over. Nothing of devprof is used here.
 #include <chrono>
 #include <memory>
 #include <set>
@@ -37,10 +38,9 @@ class PlainSession final : public libkineto::IActivityProfilerSession {
     buffer_->span = libkineto::TraceSpan(start, end, "plain");
     buffer_->gpuOpCount = static_cast<int>(g_records);
     const int64_t before = nowNs();
-    std::vector<libkineto::GenericTraceActivity> activities;
-    activities.reserve(g_records);
     for (size_t i = 0; i < g_records; ++i) {
-      auto& a = activities.emplace_back(buffer_->span, ActivityType::CONCURRENT_KERNEL, names_[i % names_.size()]);
+      buffer_->emplace_activity(buffer_->span, ActivityType::CONCURRENT_KERNEL, names_[i % names_.size()]);
+      auto& a = *buffer_->activities.back();
       a.startTime = start + 1000 + static_cast<int64_t>(i) * 10;
       a.endTime = a.startTime + 8;
       a.device = static_cast<int32_t>(i % 2);
@@ -62,8 +62,8 @@ class PlainSession final : public libkineto::IActivityProfilerSession {
       a.addMetadata("memory bandwidth (GB/s)", 12.5 + static_cast<double>(i % 7));
     }
     const int64_t built = nowNs();
-    for (const auto& a : activities) {
-      a.log(logger);
+    for (const auto& a : buffer_->activities) {
+      a->log(logger);
     }
     g_log_ns = nowNs() - built;
     g_build_ns = built - before;
