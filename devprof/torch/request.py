@@ -28,7 +28,7 @@ _DEVICE_TYPES = frozenset(
     }
 )
 # what a plugin may add without torch naming it: torch has no filter for these under PrivateUse1
-_ALONGSIDE = frozenset({ActivityType.CUDA_SYNC, ActivityType.OVERHEAD, ActivityType.MTIA_COUNTERS})
+_ALONGSIDE = frozenset({ActivityType.OVERHEAD, ActivityType.MTIA_COUNTERS})
 
 
 def calling_profile(depth: int = 2) -> Any | None:
@@ -42,19 +42,24 @@ def calling_profile(depth: int = 2) -> Any | None:
 
 
 def requested_types(
-    activities: Iterable[ProfilerActivity], filters: Mapping[ProfilerActivity, Iterable[str]] | None = None
+    activities: Iterable[ProfilerActivity],
+    filters: Mapping[ProfilerActivity, Iterable[str]] | None = None,
+    *,
+    sync_events: bool = False,
 ) -> frozenset[ActivityType]:
     """Return the kinds of activity that a set of torch activities asks a PrivateUse1 plugin for.
 
     Args:
         activities: as torch's entry points get them.
         filters: upper-case names of kinds per activity, where the user gave a filter; an empty one means none.
+        sync_events: also the waits of a device; torch counts their time as device time, so they are off by default, as for
+            CUDA (``_ExperimentalConfig(enable_cuda_sync_events=True)`` turns them on).
     """
     if ProfilerActivity.PrivateUse1 not in set(activities):
         return frozenset()
     names = (filters or {}).get(ProfilerActivity.PrivateUse1)
     if names is None:
-        return _DEVICE_TYPES | _ALONGSIDE
+        return _DEVICE_TYPES | _ALONGSIDE | ({ActivityType.CUDA_SYNC} if sync_events else frozenset())
     return frozenset(ActivityType[name] for name in names if name in ActivityType.__members__)
 
 
@@ -85,7 +90,9 @@ class Request:
         """Read a profile's request."""
         kinds = set(activities)
         return cls(
-            types=requested_types(kinds, filters),
+            types=requested_types(
+                kinds, filters, sync_events=bool(getattr(profile.experimental_config, "enable_cuda_sync_events", False))
+            ),
             legacy=profile.profiler_kind == autograd_profiler.ProfilerState.KINETO_PRIVATEUSE1_FALLBACK,
             host_ops=ProfilerActivity.CPU in kinds,
             with_stack=bool(profile.with_stack),
