@@ -112,6 +112,7 @@ class ScriptedProfiler:
         torch_device: the renamed backend it serves, if any.
         correlation: how it learns ids.
         dropped: what it says was lost: (count or None, reason).
+        asked: the kinds that each `configure` asked for, oldest first.
         sessions: the sessions it made, oldest first.
         pushed, pushed_user: ids of Python pushes, 0 for a pop.
     """
@@ -125,6 +126,7 @@ class ScriptedProfiler:
     resources: list[ResourceInfo] = field(default_factory=list)
     metadata: dict[str, object] = field(default_factory=dict)
     dropped: list[tuple[int | None, str]] = field(default_factory=list)
+    asked: list[frozenset[ActivityType]] = field(default_factory=list)
     sessions: list[ScriptedSession] = field(default_factory=list)
     pushed: list[int] = field(default_factory=list)
     pushed_user: list[int] = field(default_factory=list)
@@ -150,6 +152,7 @@ class ScriptedProfiler:
         duration_ms: int | None = None,
     ) -> Any:
         """Make a session, or do what the fault says."""
+        self.asked.append(frozenset(activity_types))
         if (fault := self.faults.get("configure")) is not None:
             return fault()
         self.sessions.append(ScriptedSession(self, config))

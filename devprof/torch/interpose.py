@@ -66,6 +66,9 @@ class Interposer:
         # profiles that were refused, or whose preparation another profile took over: starting or stopping them would reach
         # the other profile's session inside torch
         self._barred: weakref.WeakSet[Any] = weakref.WeakSet()
+        # profiles that a plugin took part in, with nothing prepared or recording in torch: when an exception such as Ctrl-C
+        # leaves `step`, torch.profiler starts and stops what it had not prepared, and torch crashes
+        self._idle: weakref.WeakSet[Any] = weakref.WeakSet()
 
     # -- installing --------------------------------------------------------------------------------------------------
 
@@ -112,7 +115,11 @@ class Interposer:
         self._take_preparation(Run(weakref.ref(profile), session), profile)
         if session is None:
             return original(config, activities, *args, **kwargs)
-        return session.prepare(lambda: original(config, activities, *args, **kwargs))
+        try:
+            return session.prepare(lambda: original(config, activities, *args, **kwargs))
+        except BaseException:
+            self._let_go(profile)
+            raise
 
     def _enable(self, config: Any, activities: Any, *args: Any, **kwargs: Any) -> Any:
         from devprof.torch.request import calling_profile
@@ -122,10 +129,17 @@ class Interposer:
         if profile is None or not activities:  # emit_nvtx and emit_itt enable with an empty set
             return original(config, activities, *args, **kwargs)
         run = self._run_to_start(profile)
+        if run is None and profile in self._idle:
+            log.warning("a profile that was not prepared is not started: torch would crash")
+            return self._set_enabled_flag()
         if run is None or run.session is None:
             result = original(config, activities, *args, **kwargs)
         else:
-            result = run.session.start(lambda: original(config, activities, *args, **kwargs))
+            try:
+                result = run.session.start(lambda: original(config, activities, *args, **kwargs))
+            except BaseException:
+                self._let_go(profile)
+                raise
         if run is not None:
             run.thread_id = threading.get_ident()
             with self._lock:
@@ -139,6 +153,8 @@ class Interposer:
         profile = calling_profile()
         self._refuse_never_started(profile)
         run = self._active
+        if run is None and profile in self._idle:
+            return profile.kineto_results
         if profile is None or run is None:
             return original(*args, **kwargs)
         self._refuse_foreign_stop(run, profile)
@@ -150,6 +166,8 @@ class Interposer:
             if run.belongs_to(profile):
                 with self._lock:
                     self._active = None
+                    if run.session is not None:
+                        self._idle.add(profile)
 
     # -- who may do what ---------------------------------------------------------------------------------------------
 
@@ -178,12 +196,20 @@ class Interposer:
         with self._lock:
             abandoned, self._prepared = self._prepared, run
             self._barred.discard(profile)
-        if abandoned is None or abandoned.belongs_to(profile):
+            self._idle.discard(profile)
+        if abandoned is None:
             return
-        if (other := abandoned.owner()) is not None and (abandoned.session or run.session):
+        other = abandoned.owner()
+        if other is not None and other is not profile and (abandoned.session or run.session):
             self._barred.add(other)
         if abandoned.session is not None:
             abandoned.session.cancel("another profile was prepared before this one was started")
+
+    def _let_go(self, profile: Any) -> None:
+        """Forget a preparation that failed or could not be started."""
+        with self._lock:
+            self._prepared = None
+            self._idle.add(profile)
 
     def _run_to_start(self, profile: Any) -> Run | None:
         with self._lock:

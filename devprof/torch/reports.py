@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 import weakref
 from typing import Any
@@ -10,6 +11,8 @@ from devprof.capture import SessionReport
 from devprof.errors import LossWarning, UsageError
 
 __all__ = ["attach", "last_report", "report_of", "warn_if_lossy"]
+
+log = logging.getLogger("devprof.torch")
 
 _REPORTS: weakref.WeakKeyDictionary[Any, SessionReport] = weakref.WeakKeyDictionary()
 _LAST: list[SessionReport] = []
@@ -46,7 +49,16 @@ def last_report() -> SessionReport | None:
 
 
 def warn_if_lossy(report: SessionReport) -> None:
-    """Issue one warning where the report has something to say."""
+    """Issue one warning where the report has something to say.
+
+    Where warnings are errors it is logged instead: an exception at the end of a profile would break the program that is
+    profiled, and leave torch's profiler between two states.
+    """
     complaints = report.complaints()
-    if complaints:
-        warnings.warn("devprof: " + "; ".join(complaints), LossWarning, stacklevel=2)
+    if not complaints:
+        return
+    message = "devprof: " + "; ".join(complaints)
+    try:
+        warnings.warn(message, LossWarning, stacklevel=2)
+    except LossWarning:
+        log.warning(message)
