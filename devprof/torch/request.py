@@ -5,6 +5,7 @@ Source: torch/autograd/profiler.py (attributes of `profile`) and the activity se
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -53,7 +54,7 @@ def requested_types(
         activities: as torch's entry points get them.
         filters: upper-case names of kinds per activity, where the user gave a filter; an empty one means none.
         sync_events: also the waits of a device; torch counts their time as device time, so they are off by default, as for
-            CUDA (``_ExperimentalConfig(enable_cuda_sync_events=True)`` turns them on).
+            CUDA. torch knows no filter name for them under PrivateUse1.
     """
     if ProfilerActivity.PrivateUse1 not in set(activities):
         return frozenset()
@@ -90,9 +91,7 @@ class Request:
         """Read a profile's request."""
         kinds = set(activities)
         return cls(
-            types=requested_types(
-                kinds, filters, sync_events=bool(getattr(profile.experimental_config, "enable_cuda_sync_events", False))
-            ),
+            types=requested_types(kinds, filters, sync_events=os.environ.get("DEVPROF_SYNC_EVENTS") == "1"),
             legacy=profile.profiler_kind == autograd_profiler.ProfilerState.KINETO_PRIVATEUSE1_FALLBACK,
             host_ops=ProfilerActivity.CPU in kinds,
             with_stack=bool(profile.with_stack),
