@@ -30,6 +30,9 @@ SET_ASIDE = "It is set aside for the rest of this session; the program and every
 
 log = logging.getLogger("devprof.registry")
 
+# Python's memory of what was shown: without it the same misbehaviour is shown again in every session of a training run
+_SHOWN: dict[Any, Any] = {}
+
 
 class Guard:
     """Stands between devprof and one plugin. Callable from any thread.
@@ -128,7 +131,7 @@ class Guard:
     def _warn(self, failure: PluginFailure, place: tuple[str, int]) -> None:
         message = f"{failure.error}. {self._consequence}"
         try:
-            warnings.warn_explicit(PluginWarning(message), PluginWarning, *place)
+            warnings.warn_explicit(PluginWarning(message), PluginWarning, *place, registry=_SHOWN)
         except PluginWarning:
             log.warning(message)
 
