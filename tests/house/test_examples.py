@@ -1,0 +1,99 @@
+"""The README's programs are the examples, its output is theirs, and they run as a user would run them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+EXAMPLES = ROOT / "examples"
+BLOCK = re.compile(r"<!-- (code|output): (.+?) -->\n```\w*\n(.*?)```\n", re.DOTALL)
+NUMBER = re.compile(r"\d+(?:\.\d+)?")
+
+
+def _blocks(kind: str) -> Iterator[tuple[str, str]]:
+    for found in BLOCK.finditer(README.read_text(encoding="utf-8")):
+        if found.group(1) == kind:
+            yield found.group(2), found.group(3)
+
+
+def _python(*command: str | Path, cwd: Path, **env: str) -> str:
+    words = [sys.executable, *map(str, command)]
+    done = subprocess.run(
+        words, cwd=cwd, env={**os.environ, **env}, capture_output=True, text=True, check=False, timeout=240
+    )
+    assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def _renew(kind: str, name: str, text: str) -> None:
+    if os.environ.get("RENEW_SNAPSHOTS"):
+        page = README.read_text(encoding="utf-8")
+        pattern = re.compile(rf"(<!-- {kind}: {re.escape(name)} -->\n```\w*\n).*?(```\n)", re.DOTALL)
+        README.write_text(pattern.sub(lambda found: found.group(1) + text + found.group(2), page), encoding="utf-8")
+
+
+def _shape(output: str) -> list[list[str]]:
+    """Words of each line, numbers blanked out: what stays the same from run to run."""
+    return [NUMBER.sub("N", line).split() for line in output.splitlines()]
+
+
+@pytest.fixture(scope="session")
+def kernel_trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which examples/kernel_trace.py ran."""
+    folder = tmp_path_factory.mktemp("kernel_trace")
+    _python(EXAMPLES / "kernel_trace.py", cwd=folder)
+    return folder
+
+
+def test_the_programs_of_the_readme_are_the_examples() -> None:
+    for name, _ in _blocks("code"):
+        _renew("code", name, (ROOT / name).read_text(encoding="utf-8"))
+    assert dict(_blocks("code")) == {
+        name: (ROOT / name).read_text(encoding="utf-8")
+        for name in ("examples/kernel_trace.py", "examples/minimal_plugin/toy.py")
+    }
+
+
+def test_the_output_in_the_readme_is_what_comes_out_but_for_the_numbers(kernel_trace: Path) -> None:
+    ((command, shown),) = _blocks("output")
+    script, *arguments = command.split()
+    printed = _python(ROOT / script, *arguments, cwd=kernel_trace)
+    _renew("output", command, printed)
+    assert _shape(shown) == _shape(printed), "meant to change? `make snapshot`"
+
+
+def test_the_legacy_profiler_prints_its_table_and_writes_its_trace(tmp_path: Path) -> None:
+    printed = _python(EXAMPLES / "legacy_profiler.py", cwd=tmp_path)
+    assert {"matmul", "aten::mm", "aten::matmul"} - set(printed.split()) == set()
+    assert [path.name for path in tmp_path.iterdir()] == ["openreg_trace.json"]
+
+
+def test_the_minimal_plugin_is_found_once_installed_and_its_kernels_belong_to_their_op(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    source = EXAMPLES / "minimal_plugin"
+    options = ["--no-deps", "--no-build-isolation", "--no-index", "--quiet", "--disable-pip-version-check"]
+    copy = tmp_path / "toy"
+    copy.mkdir()
+    for name in ("pyproject.toml", "toy.py"):  # a copy: an installation leaves files beside its source
+        (copy / name).write_text((source / name).read_text(encoding="utf-8"), encoding="utf-8")
+    _python("-m", "pip", "install", *options, "--target", site, copy, cwd=tmp_path)
+    printed = _python(source / "use_toy.py", cwd=tmp_path, PYTHONPATH=str(site))
+    assert re.search(r"toy: produced 4 = emitted 4 \+ dropped 0 \+ rejected 0; 2 of 2 device records linked", printed)
+    (kernel,) = (line for line in printed.splitlines() if line.split()[:1] == ["double_kernel"])
+    assert "100.000us" in kernel
+
+
+def test_the_readme_of_the_simulated_device_runs(tmp_path: Path) -> None:
+    page = (ROOT / "plugins/openreg_sim/README.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert _python("-c", program, cwd=tmp_path).startswith("[")
