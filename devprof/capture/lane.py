@@ -94,6 +94,11 @@ class Lane:
         if self.alive:
             self._phase("start", self._start)
 
+    def toggle(self, enabled: bool) -> None:
+        """Pause or resume the plugin's recording, where it can."""
+        if self.alive and hasattr(self.session, "toggle_collection_dynamic"):
+            self._phase("toggle", lambda: self._call("toggle_collection_dynamic", enabled))
+
     def sample_clock(self) -> None:
         """Take one burst of clock samples; for a timer, on any thread."""
         domain = self._result.clock_domain

@@ -56,6 +56,11 @@ class CaptureSession:
         if any(lane.alive and hasattr(lane.session, "sample_clock") for lane in self.lanes):
             threading.Thread(target=self._watch, name="devprof-clock", daemon=True).start()
 
+    def toggle(self, enabled: bool) -> None:
+        """Pause or resume every plugin that can, while recording."""
+        for lane in self.lanes:
+            lane.toggle(enabled)
+
     def stop(self, get_linked_activity: GetLinkedActivity, start_ns: int, end_ns: int) -> list[LaneResult]:
         """Stop every plugin and return what each delivered; the window is in Unix ns."""
         self._to("stop")

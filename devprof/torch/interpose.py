@@ -1,7 +1,7 @@
-"""The wrap around torch's three profiler entry points.
+"""The wrap around torch's profiler entry points.
 
-`torch.autograd.profiler` is the only caller of `_prepare_profiler`, `_enable_profiler` and `_disable_profiler` and looks them
-up as module names at each call; so replacing the names is enough, is reversible, and reaches every front end of torch's
+`torch.autograd.profiler` is the only caller of `_prepare_profiler`, `_enable_profiler`, `_disable_profiler` and
+`_toggle_collection_dynamic` and looks them up as module names at each call; so replacing the names is enough, is reversible, and reaches every front end of torch's
 profiler. A profile without a devprof plugin passes straight through. The functions here only decide who may do what;
 `TorchSession` does the work.
 """
@@ -27,7 +27,7 @@ __all__ = ["Interposer", "install", "installed", "uninstall"]
 
 log = logging.getLogger("devprof.torch")
 
-_NAMES = ("_prepare_profiler", "_enable_profiler", "_disable_profiler")
+_NAMES = ("_prepare_profiler", "_enable_profiler", "_disable_profiler", "_toggle_collection_dynamic")
 
 
 @dataclass(slots=True)
@@ -73,11 +73,11 @@ class Interposer:
     # -- installing --------------------------------------------------------------------------------------------------
 
     def install(self) -> None:
-        """Replace torch's three names; does nothing when that is done already."""
+        """Replace torch's names; does nothing when that is done already."""
         if self.originals:
             return
         self.originals = {name: getattr(autograd_profiler, name) for name in _NAMES}
-        for name, wrapper in zip(_NAMES, (self._prepare, self._enable, self._disable), strict=True):
+        for name, wrapper in zip(_NAMES, (self._prepare, self._enable, self._disable, self._toggle), strict=True):
             setattr(autograd_profiler, name, wrapper)
         if not self._watches_forks:
             os.register_at_fork(after_in_child=self._after_fork)
@@ -101,7 +101,7 @@ class Interposer:
         self._prepared = self._active = None
         self._barred = weakref.WeakSet()
 
-    # -- the three wrappers ------------------------------------------------------------------------------------------
+    # -- the wrappers ------------------------------------------------------------------------------------------------
 
     def _prepare(self, config: Any, activities: Any, *args: Any, **kwargs: Any) -> Any:
         from devprof.torch.request import calling_profile
@@ -168,6 +168,19 @@ class Interposer:
                     self._active = None
                     if run.session is not None:
                         self._idle.add(profile)
+
+    def _toggle(self, enabled: bool, activities: Any) -> Any:
+        """Tell plugins what torch 2.13 does not: it forwards a toggle of PrivateUse1 to nobody, with a log line."""
+        original = self.originals["_toggle_collection_dynamic"]
+        run = self._active
+        if run is None or run.session is None:
+            return original(enabled, activities)
+        from devprof.torch.request import split_device
+
+        device, others = split_device(activities)
+        if device:
+            run.session.toggle(enabled)
+        return original(enabled, others) if others or not device else None
 
     # -- who may do what ---------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from torch.profiler import ProfilerActivity
 
 from devprof.model import ActivityType
 
-__all__ = ["Request", "calling_profile", "requested_types"]
+__all__ = ["Request", "calling_profile", "requested_types", "split_device"]
 
 _DEVICE_TYPES = frozenset(
     {
@@ -62,6 +62,12 @@ def requested_types(
     if names is None:
         return _DEVICE_TYPES | _ALONGSIDE | ({ActivityType.CUDA_SYNC} if sync_events else frozenset())
     return frozenset(ActivityType[name] for name in names if name in ActivityType.__members__)
+
+
+def split_device(activities: Iterable[ProfilerActivity]) -> tuple[bool, set[ProfilerActivity]]:
+    """Say whether PrivateUse1 is among the activities, and return the others."""
+    kinds = set(activities)
+    return ProfilerActivity.PrivateUse1 in kinds, kinds - {ProfilerActivity.PrivateUse1}
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,6 +102,10 @@ class TorchSession:
             raise held
         return result
 
+    def toggle(self, enabled: bool) -> None:
+        """Pause or resume the plugins, while recording."""
+        self._capture.toggle(enabled)
+
     def cancel(self, reason: str) -> None:
         """End a capture that will not be stopped by its profile."""
         self._capture.cancel(reason)
