@@ -30,12 +30,21 @@ class NativeCorrelation:
     called when no push is outstanding. They must stay valid until the process ends.
 
     Attributes:
-        push: address of ``void push(uint32_t kind, uint64_t id)``; kind 0 is an op id, 1 a user id.
-        pop: address of ``void pop(uint32_t kind)``.
+        push: address of ``void push(uint32_t kind, uint64_t id)``; kind 0 is an op id, 1 a user id. 0: none.
+        pop: address of ``void pop(uint32_t kind)``. 0: none.
+
+    Raises:
+        ValueError: an address is no whole number of 64 bits.
     """
 
     push: int
     pop: int
+
+    def __post_init__(self) -> None:
+        # native code jumps there at the next op
+        for field, address in (("push", self.push), ("pop", self.pop)):
+            if not isinstance(address, int) or not 0 <= address < 2**64:
+                raise ValueError(f"NativeCorrelation.{field} is {address!r}, expected the address of a C function")
 
 
 @dataclass(frozen=True, slots=True)

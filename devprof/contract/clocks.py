@@ -15,8 +15,8 @@ class ClockDomain:
     """A device's own clock.
 
     Attributes:
-        name: what batches carry in `clock`; unique within the plugin.
-        ticks_per_second: nominal rate.
+        name: what batches carry in `clock`; not empty and not `HOST_CLOCK`.
+        ticks_per_second: nominal rate, above 0.
         virtual: True for a simulated clock that does not run with the host's. Its times are anchored at the session's start
             and are exempt from the capture window; durations and order are exact.
     """

@@ -16,8 +16,8 @@ class NativeBuild:
     builder defines; it is compared with the running torch when the library is loaded.
 
     Attributes:
-        name: short name, such as ``"openreg"``; also the stem of the library's file.
-        sources: C or C++ files to compile, absolute paths.
+        name: short name of letters, digits, ``_``, ``.`` and ``-``, such as ``"openreg"``; also the stem of the library's file.
+        sources: C++ files to compile, absolute paths; a C file is compiled as C++.
         headers: files that the sources include; they are part of the cache key.
         include_dirs: directories to search, beside torch's own.
         needs_torch: compile and link against the installed torch (C++20, its ABI, its headers, Kineto's included).

@@ -15,6 +15,7 @@ from devprof.model.activity import (
 )
 from devprof.model.activity_type import ActivityType, Role
 from devprof.model.batch import ActivityBatch, BatchBuilder
+from devprof.model.items import MixedKindsError, RecordError
 from devprof.model.metadata import MetadataColumn, MetadataKind
 from devprof.model.places import DeviceInfo, ResourceInfo, TraceSpan
 
@@ -28,6 +29,8 @@ __all__ = [
     "MetadataColumn",
     "MetadataKind",
     "MetadataValue",
+    "MixedKindsError",
+    "RecordError",
     "ResourceInfo",
     "Role",
     "TraceSpan",

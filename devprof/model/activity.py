@@ -55,7 +55,7 @@ class GenericTraceActivity:
         linked: op id (external id) current on that thread at the launch, from `devprof.correlation`. 0: none.
         linked_user: user id (innermost `record_function` range) current at the launch. 0: none.
         flow: an explicit arrow end, or None to let devprof derive it from `id`.
-        metadata: items shown as the slice's ``args``.
+        metadata: items shown as the slice's ``args``; an item that is None is left out.
         counter_values: values of a counter sample, for counter types only.
     """
 

@@ -8,39 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from devprof.model.activity import GenericTraceActivity, MetadataValue
+from devprof.model.activity import Flow, GenericTraceActivity, MetadataValue
 from devprof.model.activity_type import ActivityType
+from devprof.model.columns import COLUMNS, check_indices, fixed_column, metadata_table, repeated, text_table, value_at
+from devprof.model.interning import Interner, metadata_columns
+from devprof.model.items import Shape, merged
 from devprof.model.metadata import MetadataColumn, MetadataKind
+from devprof.model.rows import NUMBERS, Row, read_row
 
 __all__ = ["UNIX_NS", "ActivityBatch", "BatchBuilder"]
 
 UNIX_NS = "unix_ns"
 """Name of the host clock: nanoseconds since the Unix epoch, CLOCK_REALTIME."""
 
-_COLUMNS: dict[str, npt.DTypeLike] = {
-    "activity_type": np.uint8,
-    "name": np.int32,
-    "start": np.int64,
-    "end": np.int64,
-    "id": np.int64,
-    "device": np.int32,
-    "resource": np.int64,
-    "thread_id": np.int64,
-    "linked": np.int64,
-    "linked_user": np.int64,
-    "flow_id": np.int64,
-    "flow_type": np.uint8,
-    "flow_start": np.uint8,
-}
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ActivityBatch:
     """Some records of one plugin, as columns of one length ``n``.
+
+    However it is made, its columns have these dtypes and shapes, are contiguous and read-only, and index inside their tables.
+    Arrays that fit already are taken over, not copied: their owner must not change them afterwards.
 
     Attributes:
         strings: table of distinct texts; `name` and string metadata index it.
@@ -60,6 +52,9 @@ class ActivityBatch:
         metadata: typed columns by key.
         counters: float64 columns by counter name, for counter types.
         clock: name of the clock of `start` and `end`: `UNIX_NS`, or the plugin's clock domain (then they are ticks).
+
+    Raises:
+        ValueError: a column has another length, does not fit its dtype, or indexes outside `strings`.
     """
 
     strings: tuple[str, ...]
@@ -79,6 +74,20 @@ class ActivityBatch:
     metadata: Mapping[str, MetadataColumn] = field(default_factory=dict)
     counters: Mapping[str, MetadataColumn] = field(default_factory=dict)
     clock: str = UNIX_NS
+
+    def __post_init__(self) -> None:
+        n = len(self.activity_type)
+        for key, dtype in COLUMNS.items():
+            object.__setattr__(self, key, fixed_column(key, getattr(self, key), n, dtype))
+        object.__setattr__(self, "strings", text_table(self.strings))
+        object.__setattr__(self, "metadata", metadata_table("metadata", self.metadata, n, len(self.strings)))
+        object.__setattr__(self, "counters", metadata_table("counter", self.counters, n, len(self.strings)))
+        check_indices("column 'name'", self.name, len(self.strings))
+        for key, column in self.counters.items():
+            if column.kind is not MetadataKind.FLOAT:
+                raise ValueError(f"counter {key!r} holds {column.kind.name} values, expected FLOAT")
+        if not isinstance(self.clock, str):
+            raise ValueError(f"clock is a {type(self.clock).__name__}, expected a name")
 
     def __len__(self) -> int:
         return len(self.start)
@@ -108,29 +117,31 @@ class ActivityBatch:
         Raises:
             ValueError: a column is unknown, has another length, overflows its dtype, or indexes outside `strings`.
         """
-        unknown = columns.keys() - _COLUMNS.keys()
+        unknown = columns.keys() - COLUMNS.keys()
         if unknown:
-            raise ValueError(f"unknown column(s) {sorted(unknown)}; expected among {sorted(_COLUMNS)}")
+            raise ValueError(f"unknown column(s) {sorted(unknown)}; expected among {sorted(COLUMNS)}")
         given = {"activity_type": activity_type, "name": name, "start": start, "end": end, **columns}
-        n = len(np.atleast_1d(np.asarray(start)))
-        ready = {key: _column(key, given.get(key, 0), n, dtype) for key, dtype in _COLUMNS.items()}
-        batch = cls(tuple(strings), **ready, metadata=metadata or {}, counters=counters or {}, clock=clock)
-        batch._check()
-        return batch
+        n = np.atleast_1d(np.asarray(start)).shape[0]
+        ready: dict[str, Any] = {key: repeated(given.get(key, 0), n) for key in COLUMNS}
+        return cls(tuple(strings), **ready, metadata=metadata or {}, counters=counters or {}, clock=clock)
 
     @classmethod
     def from_activities(cls, activities: Iterable[GenericTraceActivity], *, clock: str = UNIX_NS) -> ActivityBatch:
-        """Build a batch from objects; convenient, and about a hundred times slower than columns."""
+        """Build a batch from objects; convenient, and about a hundred times slower than columns.
+
+        Raises:
+            ValueError: as `BatchBuilder.append`.
+        """
         builder = BatchBuilder(clock=clock)
         for activity in activities:
             builder.append(activity)
         return builder.build()
 
-    def take(self, rows: npt.NDArray[np.generic]) -> ActivityBatch:
-        """Return a batch of the given rows (a mask or indices), sharing the string table."""
+    def take(self, rows: npt.NDArray[np.generic] | slice) -> ActivityBatch:
+        """Return a batch of the given rows (a mask, indices or a slice), sharing the string table."""
         return replace(
             self,
-            **{key: getattr(self, key)[rows] for key in _COLUMNS},
+            **{key: getattr(self, key)[rows] for key in COLUMNS},
             metadata={key: column.take(rows) for key, column in self.metadata.items()},
             counters={key: column.take(rows) for key, column in self.counters.items()},
         )
@@ -138,16 +149,22 @@ class ActivityBatch:
     def with_times(
         self, start: npt.NDArray[np.int64], end: npt.NDArray[np.int64], *, clock: str = UNIX_NS
     ) -> ActivityBatch:
-        """Return the same records with other times, on another clock."""
+        """Return the same records with other times, on another clock.
+
+        Raises:
+            ValueError: the times have another length, or are not int64.
+        """
         return replace(self, start=start, end=end, clock=clock)
 
     def activities(self) -> list[GenericTraceActivity]:
-        """Return the records as objects, for tests and for reading by eye."""
+        """Return the records as objects, for tests and for reading by eye.
+
+        Raises:
+            ValueError: a number in `activity_type` is no `ActivityType`.
+        """
         return [self._activity(row) for row in range(len(self))]
 
     def _activity(self, row: int) -> GenericTraceActivity:
-        from devprof.model.activity import Flow
-
         flow_id = int(self.flow_id[row])
         return GenericTraceActivity(
             activity_type=ActivityType(int(self.activity_type[row])),
@@ -162,111 +179,50 @@ class ActivityBatch:
             linked_user=int(self.linked_user[row]),
             flow=Flow(flow_id, int(self.flow_type[row]), bool(self.flow_start[row])) if flow_id else None,
             metadata=self._items(self.metadata, row),
-            counter_values={k: float(v) for k, v in self._items(self.counters, row).items()},  # type: ignore[arg-type]
+            counter_values={key: float(c.values[row]) for key, c in self.counters.items() if c.has(row)},
         )
 
     def _items(self, columns: Mapping[str, MetadataColumn], row: int) -> dict[str, MetadataValue]:
-        return {
-            key: _value(column, row, self.strings)
-            for key, column in columns.items()
-            if column.present is None or column.present[row]
-        }
-
-    def _check(self) -> None:
-        n, n_strings = len(self), len(self.strings)
-        for key, column in {**self.metadata, **self.counters}.items():
-            if len(column) != n:
-                raise ValueError(f"metadata column {key!r} has {len(column)} rows, expected {n}")
-            if column.kind is MetadataKind.STRING:
-                _check_range(f"metadata column {key!r}", column.values, n_strings)
-        _check_range("column 'name'", self.name, n_strings)
-
-
-def _check_range(what: str, values: npt.NDArray[np.generic], n_strings: int) -> None:
-    if len(values) and not (0 <= int(values.min()) and int(values.max()) < n_strings):
-        raise ValueError(
-            f"{what} indexes outside the string table: {values.min()}..{values.max()}, table has {n_strings} text(s)"
-        )
-
-
-def _column(key: str, given: npt.ArrayLike, n: int, dtype: npt.DTypeLike) -> npt.NDArray[np.generic]:
-    array = np.asarray(given)
-    if array.ndim == 0:
-        array = np.full(n, array)
-    if array.shape != (n,):
-        raise ValueError(f"column {key!r} has shape {array.shape}, expected ({n},)")
-    ready = np.ascontiguousarray(array, dtype=dtype)
-    if ready.dtype != array.dtype and not np.array_equal(ready, array):
-        raise ValueError(f"column {key!r} does not fit {np.dtype(dtype)}: values change from {array.dtype}")
-    return ready
-
-
-def _value(column: MetadataColumn, row: int, strings: Sequence[str]) -> MetadataValue:
-    value = column.values[row]
-    match column.kind:
-        case MetadataKind.STRING:
-            return strings[int(value)]
-        case MetadataKind.INT_LIST:
-            return tuple(int(v) for v in value)
-        case MetadataKind.BOOL:
-            return bool(value)
-        case MetadataKind.FLOAT:
-            return float(value)
-        case _:
-            return int(value)
+        return {key: value_at(column, row, self.strings) for key, column in columns.items() if column.has(row)}
 
 
 class BatchBuilder:
     """Collect objects, then `build()` one batch. Not thread-safe."""
 
     def __init__(self, *, clock: str = UNIX_NS) -> None:
+        """Make an empty builder.
+
+        Args:
+            clock: clock of the records' times.
+        """
         self._clock = clock
-        self._activities: list[GenericTraceActivity] = []
+        self._shapes: dict[str, Shape] = {}
+        self._rows: list[Row] = []
 
     def __len__(self) -> int:
-        return len(self._activities)
+        return len(self._rows)
 
     def append(self, activity: GenericTraceActivity) -> None:
-        """Add one record."""
-        self._activities.append(activity)
-
-    def build(self) -> ActivityBatch:
-        """Return the records as a batch.
+        """Add one record as it is now; later changes to the object have no effect.
 
         Raises:
-            ValueError: a field does not fit its column, or one key holds values of two types.
+            RecordError: a field does not fit its column; the message names it.
+            MixedKindsError: a metadata key holds another type than in an earlier record; another batch can hold it.
         """
-        from devprof.model.interning import Interner
+        row = read_row(activity)
+        if not row.shapes.items() <= self._shapes.items():
+            self._shapes = merged(self._shapes, row.shapes)
+        self._rows.append(row)
 
-        rows = self._activities
-        texts = Interner()
-        fixed = {
-            "activity_type": [int(a.activity_type) for a in rows],
-            "name": [texts.index(a.activity_name) for a in rows],
-            "start": [a.start_ns for a in rows],
-            "end": [a.end_ns for a in rows],
-            **{key: [getattr(a, key) for a in rows] for key in _PLAIN},
-            "flow_id": [a.flow.id if a.flow else 0 for a in rows],
-            "flow_type": [a.flow.type if a.flow else 0 for a in rows],
-            "flow_start": [int(a.flow.start) if a.flow else 0 for a in rows],
-        }
-        columns = {key: np.array(values, dtype=_wide(key)) for key, values in fixed.items()}
-        metadata = _columns_of([a.metadata for a in rows], texts)
-        counters = _columns_of([{k: float(v) for k, v in a.counter_values.items()} for a in rows], texts)
+    def build(self) -> ActivityBatch:
+        """Return the records as a batch."""
+        rows, texts = list(self._rows), Interner()
+        numbers = np.array([row.numbers for row in rows], dtype=np.int64).reshape(len(rows), len(NUMBERS))
+        columns: dict[str, Any] = dict(zip(NUMBERS, numbers.T, strict=True))
+        columns["name"] = [texts.index(row.name) for row in rows]
+        counted = dict.fromkeys((name for row in rows for name in row.counters), Shape(MetadataKind.FLOAT))
+        metadata = metadata_columns([row.metadata for row in rows], self._shapes, texts)
+        counters = metadata_columns([row.counters for row in rows], counted, texts)
         return ActivityBatch.from_columns(
-            texts.table, metadata=metadata, counters=counters, clock=self._clock, **columns
+            texts.table, **columns, metadata=metadata, counters=counters, clock=self._clock
         )
-
-
-_PLAIN = ("id", "device", "resource", "thread_id", "linked", "linked_user")
-
-
-def _wide(key: str) -> npt.DTypeLike:
-    # int64 first, so that a value too big for its column is refused with its name instead of wrapping
-    return np.int64
-
-
-def _columns_of(rows: Sequence[Mapping[str, MetadataValue]], texts: object) -> dict[str, MetadataColumn]:
-    from devprof.model.interning import metadata_columns
-
-    return metadata_columns(rows, texts)  # type: ignore[arg-type]

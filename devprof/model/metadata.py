@@ -8,6 +8,8 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
+from devprof.model.fitting import fitted
+
 __all__ = ["MetadataColumn", "MetadataKind"]
 
 
@@ -19,7 +21,7 @@ class MetadataKind(IntEnum):
     FLOAT = 1
     """float64, printed as a JSON number; non-finite values are left out and counted."""
     BOOL = 2
-    """uint8, printed as true or false."""
+    """uint8, 0 or 1, printed as true or false."""
     STRING = 3
     """int32 index into the batch's string table, printed as JSON text."""
     INT_LIST = 4
@@ -35,14 +37,17 @@ _DTYPES: dict[MetadataKind, npt.DTypeLike] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class MetadataColumn:
-    """Values of one metadata key.
+    """Values of one metadata key. Immutable; arrays that fit already are taken over, not copied.
 
     Attributes:
         kind: type of the values.
         values: shape (n,), or (n, k) for `INT_LIST`; dtype as `kind` says.
         present: shape (n,), bool: which rows carry the key; None means all.
+
+    Raises:
+        ValueError: a shape is wrong, or a value does not fit the kind's dtype.
     """
 
     kind: MetadataKind
@@ -50,13 +55,18 @@ class MetadataColumn:
     present: npt.NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
-        want_ndim = 2 if self.kind is MetadataKind.INT_LIST else 1
-        values = np.ascontiguousarray(self.values, dtype=_DTYPES[self.kind])
-        if values.ndim != want_ndim:
-            raise ValueError(f"{self.kind.name} metadata needs {want_ndim} dimension(s), found shape {values.shape}")
+        kind = MetadataKind(self.kind)
+        values = np.asarray(self.values)
+        if values.ndim != (2 if kind is MetadataKind.INT_LIST else 1):
+            shape = "(n, k)" if kind is MetadataKind.INT_LIST else "(n,)"
+            raise ValueError(f"{kind.name} metadata has shape {values.shape}, expected {shape}")
+        values = fitted(f"{kind.name} metadata", values, _DTYPES[kind])
+        if kind is MetadataKind.BOOL and values.size and values.max() > 1:
+            raise ValueError(f"BOOL metadata holds {values.max()}, expected 0 or 1")
+        object.__setattr__(self, "kind", kind)
         object.__setattr__(self, "values", values)
         if self.present is not None:
-            present = np.ascontiguousarray(self.present, dtype=np.bool_)
+            present = fitted("present", self.present, np.bool_)
             if present.shape != values.shape[:1]:
                 raise ValueError(f"present has shape {present.shape}, expected {values.shape[:1]}")
             object.__setattr__(self, "present", present)
@@ -64,6 +74,10 @@ class MetadataColumn:
     def __len__(self) -> int:
         return len(self.values)
 
-    def take(self, rows: npt.NDArray[np.generic]) -> MetadataColumn:
-        """Return the column for the given rows (a mask or indices)."""
+    def has(self, row: int) -> bool:
+        """Say whether a row carries the key."""
+        return self.present is None or bool(self.present[row])
+
+    def take(self, rows: npt.NDArray[np.generic] | slice) -> MetadataColumn:
+        """Return the column for the given rows (a mask, indices or a slice)."""
         return MetadataColumn(self.kind, self.values[rows], None if self.present is None else self.present[rows])
