@@ -37,12 +37,12 @@ class Run:
     Attributes:
         owner: the profile object, held weakly.
         session: devprof's part in it; None where no plugin takes part.
-        thread_id: thread that started it, 0 before.
+        thread_id: thread that prepared it, later the one that started it.
     """
 
     owner: weakref.ref[Any]
     session: TorchSession | None
-    thread_id: int = 0
+    thread_id: int
 
     def belongs_to(self, profile: Any) -> bool:
         """Say whether this is that profile's run."""
@@ -63,6 +63,7 @@ class Interposer:
         self._lock = threading.Lock()
         self._prepared: Run | None = None
         self._active: Run | None = None
+        self._preparing: Run | None = None  # inside torch's prepare at this moment
         # profiles that were refused, or whose preparation another profile took over: starting or stopping them would reach
         # the other profile's session inside torch
         self._barred: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -98,7 +99,7 @@ class Interposer:
     def _after_fork(self) -> None:
         # the child has none of the parent's threads, and torch starts afresh in it
         self._lock = threading.Lock()
-        self._prepared = self._active = None
+        self._prepared = self._active = self._preparing = None
         self._barred = weakref.WeakSet()
 
     # -- the wrappers ------------------------------------------------------------------------------------------------
@@ -111,15 +112,20 @@ class Interposer:
         if profile is None:
             return original(config, activities, *args, **kwargs)
         session = self._session_for(profile, activities, kwargs.get("activity_filter") or (args[0] if args else None))
-        self._refuse_beside_active(session, profile)
-        self._take_preparation(Run(weakref.ref(profile), session), profile)
-        if session is None:
-            return original(config, activities, *args, **kwargs)
+        run = Run(weakref.ref(profile), session, threading.get_ident())
+        ended = self._claim_preparation(run, profile)
         try:
+            for other, reason in ended:
+                other.cancel(reason)
+            if session is None:
+                return original(config, activities, *args, **kwargs)
             return session.prepare(lambda: original(config, activities, *args, **kwargs))
         except BaseException:
-            self._let_go(profile)
+            self._let_go(run, profile)
             raise
+        finally:
+            with self._lock:
+                self._preparing = None
 
     def _enable(self, config: Any, activities: Any, *args: Any, **kwargs: Any) -> Any:
         from devprof.torch.request import calling_profile
@@ -128,23 +134,19 @@ class Interposer:
         profile = calling_profile()
         if profile is None or not activities:  # emit_nvtx and emit_itt enable with an empty set
             return original(config, activities, *args, **kwargs)
-        run = self._run_to_start(profile)
+        run = self._claim_start(profile)
         if run is None and profile in self._idle:
             log.warning("a profile that was not prepared is not started: torch would crash")
             return self._set_enabled_flag()
-        if run is None or run.session is None:
-            result = original(config, activities, *args, **kwargs)
-        else:
-            try:
-                result = run.session.start(lambda: original(config, activities, *args, **kwargs))
-            except BaseException:
-                self._let_go(profile)
-                raise
-        if run is not None:
-            run.thread_id = threading.get_ident()
-            with self._lock:
-                self._prepared, self._active = None, run
-        return result
+        if run is None:
+            return original(config, activities, *args, **kwargs)
+        try:
+            if run.session is None:
+                return original(config, activities, *args, **kwargs)
+            return run.session.start(lambda: original(config, activities, *args, **kwargs))
+        except BaseException:
+            self._let_go(run, profile)
+            raise
 
     def _disable(self, *args: Any, **kwargs: Any) -> Any:
         from devprof.torch.request import calling_profile
@@ -194,47 +196,59 @@ class Interposer:
             log.exception("devprof takes no part in this profile: it failed to find out who does")
             return None
 
-    def _refuse_beside_active(self, session: TorchSession | None, profile: Any) -> None:
-        run = self._active
-        if run is None or not run.lives or (session is None and run.session is None):
-            return
-        self._barred.add(profile)
-        where = "this thread" if run.thread_id == threading.get_ident() else "another thread"
-        raise SessionError(
-            f"a profile is already recording on {where}; torch crashes when a second one starts beside it, so devprof, whose "
-            "plugin takes part, refuses. Stop the first profile, or put both into one"
-        )
-
-    def _take_preparation(self, run: Run, profile: Any) -> None:
+    def _claim_preparation(self, run: Run, profile: Any) -> list[tuple[TorchSession, str]]:
+        """Make this run the one that is prepared; return the sessions that end with it, and why. Or refuse."""
         with self._lock:
-            abandoned, self._prepared = self._prepared, run
+            self._refuse_beside(self._preparing, "being prepared", run, profile)
+            self._refuse_beside(self._active, "already recording", run, profile)
+            taken, self._prepared, self._preparing = self._prepared, run, run
+            gone = self._active if self._active is not None and not self._active.lives else None
+            self._active = None if gone is not None else self._active
             self._barred.discard(profile)
             self._idle.discard(profile)
-        if abandoned is None:
+            other = taken.owner() if taken is not None else None
+            if taken is not None and other not in (None, profile) and (taken.session or run.session):
+                self._barred.add(other)
+        ends = (
+            (taken, "another profile was prepared before this one was started"),
+            (gone, "its profile was dropped while it recorded"),
+        )
+        return [(one.session, reason) for one, reason in ends if one is not None and one.session is not None]
+
+    def _refuse_beside(self, other: Run | None, doing: str, run: Run, profile: Any) -> None:
+        if other is None or not other.lives or (run.session is None and other.session is None):
             return
-        other = abandoned.owner()
-        if other is not None and other is not profile and (abandoned.session or run.session):
-            self._barred.add(other)
-        if abandoned.session is not None:
-            abandoned.session.cancel("another profile was prepared before this one was started")
+        self._barred.add(profile)
+        where = "this thread" if other.thread_id == run.thread_id else "another thread"
+        raise SessionError(
+            f"a profile is {doing} on {where}; torch crashes when a second one starts beside it, so devprof, whose plugin takes "
+            "part, refuses. Stop the first profile, or put both into one"
+        )
 
-    def _let_go(self, profile: Any) -> None:
-        """Forget a preparation that failed or could not be started."""
-        with self._lock:
-            self._prepared = None
-            self._idle.add(profile)
-
-    def _run_to_start(self, profile: Any) -> Run | None:
+    def _claim_start(self, profile: Any) -> Run | None:
+        """Make the profile's run the one that records, before torch starts it: nobody can come between."""
         with self._lock:
             run = self._prepared
             barred = profile in self._barred
+            if not barred and run is not None and run.belongs_to(profile):
+                run.thread_id = threading.get_ident()
+                self._prepared, self._active = None, run
+                return run
         if not barred:
-            return run if run is not None and run.belongs_to(profile) else None
+            return None
         self._set_enabled_flag()
         raise SessionError(
             "this profile was prepared (its warm-up began), and then another profile was prepared, which cancels the first "
             "inside torch; starting it now would crash. Use one profile at a time, or start it again from the beginning"
         )
+
+    def _let_go(self, run: Run, profile: Any) -> None:
+        """Forget a run that could not be prepared or started."""
+        with self._lock:
+            self._prepared = None if self._prepared is run else self._prepared
+            self._active = None if self._active is run else self._active
+            if run.session is not None:
+                self._idle.add(profile)
 
     def _refuse_never_started(self, profile: Any) -> None:
         if profile is not None and profile in self._barred:
