@@ -55,6 +55,10 @@ class ScriptedSession:
             logger.handle_dropped(count, reason)
         return None
 
+    def toggle_collection_dynamic(self, enabled: bool) -> Any:
+        """Note the call and its direction."""
+        return self._act("toggle_collection_dynamic on" if enabled else "toggle_collection_dynamic off")
+
     def errors(self) -> Any:
         """Return no errors, or the fault."""
         return self._act("errors", [])
