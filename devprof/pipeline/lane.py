@@ -2,19 +2,176 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from devprof.capture import LaneResult, PluginLedger
 from devprof.clock import Fit
-from devprof.contract import ClockSample
-from devprof.link import LinkResult, annotations, apply_window, join_launches, link
-from devprof.model import ActivityBatch, ActivityType, DeviceInfo, ResourceInfo
+from devprof.errors import DevprofError
+from devprof.link import (
+    AnnotationSpans,
+    LinkCounts,
+    LinkedColumns,
+    LinkResult,
+    annotations,
+    apply_window,
+    join_launches,
+    link,
+    overlapping_rows,
+)
+from devprof.model import ActivityBatch, DeviceInfo, ResourceInfo
 
 __all__ = ["LinkedLane", "process"]
 
 KnownOps = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]
+
+_NOTES = {
+    "unlinked": "unlinked",
+    "unknown_ops": "op id unknown to the host",
+    "inherited": "id taken over from the launch or its work",
+    "work_without_launch": "device work without a launch",
+    "shared_numbers": "host record that shares a launch's number",
+    "duplicate_starts": "second start of an arrow left out",
+    "loose_ends": "arrow end without the other left out",
+    "skewed": "device work before its launch",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedLane:
+    """One plugin's records, ready for a trace.
+
+    Attributes:
+        name: name of the plugin.
+        ledger: its account, with what linking found.
+        batches: records in Unix ns, inside the window.
+        columns: link columns, one entry per batch.
+        spans: user ranges on devices.
+        device_infos, resource_infos: what the plugin said of its rows, without the offset.
+        device_properties: facts about its devices.
+        metadata: facts about its capture.
+        next_launch: first launch number that is free for the next plugin.
+    """
+
+    name: str
+    ledger: PluginLedger
+    batches: Sequence[ActivityBatch]
+    columns: Sequence[LinkedColumns]
+    spans: AnnotationSpans
+    device_infos: Sequence[DeviceInfo]
+    resource_infos: Sequence[ResourceInfo]
+    device_properties: Sequence[Mapping[str, object]]
+    metadata: Mapping[str, object]
+    next_launch: int
+
+
+def process(
+    result: LaneResult,
+    *,
+    start_ns: int,
+    end_ns: int,
+    known_ops: KnownOps | None = None,
+    user_parents: Mapping[int, int] | None = None,
+    launch_base: int = 2**30,
+    device_offset: int = 0,
+    widened_by_ns: int = 1,
+) -> LinkedLane:
+    """Convert, window and link what one plugin delivered.
+
+    Args:
+        result: the delivery; its ledger is brought up to date.
+        start_ns, end_ns: the capture window, Unix ns.
+        known_ops: says of distinct op ids which ones the host recorded; None: the host records no ops, all are kept.
+        user_parents: enclosing user range of each user id.
+        launch_base: first launch number to give out.
+        device_offset: added to device indices, so that two plugins' devices do not share a row.
+        widened_by_ns: what the writer adds to both ends of an annotation span (1 for Kineto).
+    """
+    batches, uncertainty_ns = _on_host_clock(result, start_ns)
+    join = join_launches(batches)
+    if result.clock_domain is None or not result.clock_domain.virtual:
+        window = apply_window(batches, join, start_ns, end_ns)
+        batches, join = window.apply(batches, join)
+        result.ledger.dropped.update(window.dropped)
+    linked = link(
+        batches,
+        join,
+        known_ops=known_ops,
+        launch_base=launch_base,
+        user_parents=user_parents,
+        device_offset=device_offset,
+        uncertainty_ns=uncertainty_ns,
+    )
+    spans = annotations(batches, linked, widened_by_ns=widened_by_ns)
+    _account(result.ledger, batches, linked.counts)
+    _note_overlaps(result.ledger, batches, spans)
+    return _linked_lane(result, batches, linked, spans)
+
+
+def _linked_lane(
+    result: LaneResult, batches: Sequence[ActivityBatch], linked: LinkResult, spans: AnnotationSpans
+) -> LinkedLane:
+    return LinkedLane(
+        name=result.name,
+        ledger=result.ledger,
+        batches=batches,
+        columns=linked.columns,
+        spans=spans,
+        device_infos=result.device_infos,
+        resource_infos=result.resource_infos,
+        device_properties=result.device_properties,
+        metadata=result.metadata,
+        next_launch=linked.next_id,
+    )
+
+
+def _on_host_clock(result: LaneResult, start_ns: int) -> tuple[list[ActivityBatch], int]:
+    """Return the batches in Unix ns, and how far a converted time may be off."""
+    domain = result.clock_domain
+    ticking = [batch for batch in result.batches if domain is not None and batch.clock == domain.name]
+    if domain is None or not ticking:
+        return result.batches, 0
+    try:
+        fit = Fit.from_samples(result.clock_samples, domain, session_start_ns=start_ns)
+    except DevprofError as error:
+        return _without_ticks(result, str(error)), 0
+    result.ledger.clock = fit.describe()
+    converted = [
+        batch.with_times(fit.to_unix_ns(batch.start), fit.to_unix_ns(batch.end))
+        if batch.clock == domain.name
+        else batch
+        for batch in result.batches
+    ]
+    return converted, fit.uncertainty_ns
+
+
+def _without_ticks(result: LaneResult, why: str) -> list[ActivityBatch]:
+    """Leave out records whose ticks have no time, and say why."""
+    kept = [batch for batch in result.batches if result.clock_domain and batch.clock != result.clock_domain.name]
+    result.ledger.rejected["no clock sample to convert its ticks"] += sum(map(len, result.batches)) - sum(
+        map(len, kept)
+    )
+    result.ledger.errors.append(why)
+    return kept
+
+
+def _account(ledger: PluginLedger, batches: Sequence[ActivityBatch], counts: LinkCounts) -> None:
+    ledger.emitted += sum(map(len, batches))
+    ledger.device_work += counts.work
+    ledger.linked += counts.linked
+    for field, words in _NOTES.items():
+        if count := getattr(counts, field):
+            ledger.notes[words] += count
+
+
+def _note_overlaps(ledger: PluginLedger, batches: Sequence[ActivityBatch], spans: AnnotationSpans) -> None:
+    overlaps = overlapping_rows(batches)
+    found = {
+        "work that runs into the next on its row": overlaps.n_overrun,
+        "work that crosses another on its row": overlaps.n_crossing,
+        "user range on a row of its own": spans.n_displaced,
+    }
+    ledger.notes.update({words: count for words, count in found.items() if count})

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ctypes
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -18,31 +17,10 @@ from devprof.model import ActivityBatch, DeviceInfo, MetadataColumn, MetadataKin
 from devprof.torch.bridge import Bridge
 from devprof.torch.keys import RESERVED, fits_torch
 from devprof.torch.native_types import Block, Column
+from devprof.torch.rows import Rows
 from devprof.torch.text import TextCleaner
 
-__all__ = ["Delivery", "Rows"]
-
-Int64 = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The columns that linking made for one batch; all of the batch's length.
-
-    Attributes:
-        id: int64, what Kineto prints as correlation: positive int32.
-        device, resource: int32 and int64: the row of the trace, host process and thread for host records.
-        linked: int64, op id or 0.
-        flow_id, flow_type, flow_start: int64, uint8, uint8.
-    """
-
-    id: Int64
-    device: npt.NDArray[np.int32]
-    resource: Int64
-    linked: Int64
-    flow_id: Int64
-    flow_type: npt.NDArray[np.uint8]
-    flow_start: npt.NDArray[np.uint8]
+__all__ = ["Delivery"]
 
 
 class Delivery:
@@ -59,14 +37,19 @@ class Delivery:
         self._generation = generation
         self._cleaner = cleaner
 
-    def records(self, batch: ActivityBatch, rows: Rows) -> None:
+    def records(self, batch: ActivityBatch, rows: Rows, marks: Mapping[str, MetadataColumn] | None = None) -> None:
         """Copy one batch into the capture. Times are Unix ns.
+
+        Args:
+            batch: the records.
+            rows: where they stand and what they are linked to.
+            marks: metadata that devprof itself adds.
 
         Raises:
             CaptureError: the native side is out of memory, or the capture is over.
         """
         texts, name = self._texts(batch)
-        self._append(batch, rows, name, texts, batch.metadata, batch.counters)
+        self._append(batch, rows, name, texts, {**batch.metadata, **(marks or {})}, batch.counters)
 
     def annotations(self, spans: ActivityBatch, rows: Rows) -> None:
         """Copy spans whose names Kineto takes from the user ranges with these ids."""

@@ -253,7 +253,9 @@ class Interposer:
     def _refuse_never_started(self, profile: Any) -> None:
         if profile is not None and profile in self._barred:
             self._barred.discard(profile)
-            raise SessionError("this profile never recorded, because another one was in its way; there is nothing to stop")
+            raise SessionError(
+                "this profile never recorded, because another one was in its way; there is nothing to stop"
+            )
 
     def _refuse_foreign_stop(self, run: Run, profile: Any) -> None:
         if run.session is None:
