@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from devprof.contract import IActivityProfiler, NativeBuild, ProfilerStubs, hookimpl
+from openreg_sim.build_spec import openreg_build
 from openreg_sim.profiler import OpenRegProfiler
 from openreg_sim.stubs import OpenRegStubs
 
@@ -26,6 +27,4 @@ def devprof_profiler_stubs() -> ProfilerStubs:
 @hookimpl
 def devprof_native_builds() -> Sequence[NativeBuild]:
     """Return how to build the native device, which torch needs and the simulated runtime does not."""
-    from openreg_sim.build_spec import native_builds
-
-    return native_builds()
+    return [openreg_build()]
