@@ -1,0 +1,31 @@
+"""Which op, which launch and which device work belong together.
+
+Job: join records on launch numbers, apply the capture window, resolve ids, draw arrows, span user ranges on devices.
+In: the batches of one plugin in one session, in Unix ns.
+Out: masks, link columns and spans beside the batches, with a count of everything that did not fit.
+Never: changes a record's time, invents device work, or knows a vendor's names or a host.
+
+Order: `join_launches`, `apply_window`, `link`, then `annotations` and `overlapping_rows`. A "row" is a record's position in
+all batches laid end to end.
+"""
+
+from devprof.link.join import LaunchJoin, join_launches
+from devprof.link.linking import LinkCounts, LinkedColumns, LinkResult, link
+from devprof.link.overlaps import RowOverlaps, overlapping_rows
+from devprof.link.user_spans import AnnotationSpans, annotations
+from devprof.link.window import WindowResult, apply_window
+
+__all__ = [
+    "AnnotationSpans",
+    "LaunchJoin",
+    "LinkCounts",
+    "LinkResult",
+    "LinkedColumns",
+    "RowOverlaps",
+    "WindowResult",
+    "annotations",
+    "apply_window",
+    "join_launches",
+    "link",
+    "overlapping_rows",
+]

@@ -1,0 +1,138 @@
+"""User ranges on devices: from the first to the last of the work that was launched under a range.
+
+Kineto makes these spans for its own GPU profiler only (libkineto/src/GpuUserEventMap), never for a child profiler's records.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from devprof.errors import UsageError
+from devprof.link.columns import WORK, Longs, classes_of, distinct, longs, on_device
+from devprof.link.linking import LinkResult
+from devprof.link.overlaps import places_of, rows_by_place
+from devprof.link.span_rows import cut_for_widening, lanes_of, name_extra_rows
+from devprof.link.spans import Spans, spans_of_work, with_enclosing
+from devprof.model import ActivityBatch, ResourceInfo
+
+__all__ = ["AnnotationSpans", "annotations"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnnotationSpans:
+    """Spans of user ranges on devices. On one row two spans are nested or apart, never crossing, and outer ones come first.
+
+    Attributes:
+        user_id: (n,) int64, id of the range; its name is the host's to give.
+        device: (n,) int32, device index, with the plugin's offset.
+        resource: (n,) int64, the stream, or a row of its own where spans of two threads cross on the stream.
+        start: (n,) int64, Unix ns.
+        end: (n,) int64, Unix ns.
+        extra_rows: rows that had to be added, with their names.
+        n_displaced: spans on those rows.
+    """
+
+    user_id: Longs
+    device: npt.NDArray[np.int32]
+    resource: Longs
+    start: Longs
+    end: Longs
+    extra_rows: tuple[ResourceInfo, ...] = ()
+    n_displaced: int = 0
+
+    def __len__(self) -> int:
+        return len(self.user_id)
+
+
+def annotations(
+    batches: Sequence[ActivityBatch],
+    link_result: LinkResult,
+    user_parents: Mapping[int, int] | None = None,
+    *,
+    widened_by_ns: int = 1,
+) -> AnnotationSpans:
+    """Span each user range over the device work launched under it, on each (device, resource); so for enclosing ranges too.
+
+    Args:
+        batches: linked batches, in Unix ns.
+        link_result: their links: user ids after inheritance, device indices with the offset.
+        user_parents: enclosing user range of each user id, 0 or absent: none. None: those given to `link`.
+        widened_by_ns: what the writer will add to both ends of each span: 1 for Kineto, 0 for devprof's own exports. Where
+            the gap between two spans is too small for that, they are cut by as much, so that what is written is the truth.
+
+    Raises:
+        UsageError: `widened_by_ns` is neither 0 nor 1.
+    """
+    if widened_by_ns not in (0, 1):
+        raise UsageError(f"spans are widened by 0 or 1 ns, found {widened_by_ns}")
+    users = _linked(link_result, "linked_user")
+    rows = np.flatnonzero((classes_of(batches) == WORK) & (users != 0))
+    if len(rows) == 0:
+        return _nothing()
+    device = _linked(link_result, "device")[rows]
+    resource, start, end = (longs(batches, column)[rows] for column in ("resource", "start", "end"))
+    places = places_of(device, resource)
+    parents = link_result.user_parents if user_parents is None else user_parents
+    work, ancestry = spans_of_work(users[rows], places, start, np.maximum(start, end), parents)
+    spans = with_enclosing(work, ancestry)
+    # any record of a place tells its device and resource
+    record_at = np.zeros(int(places.max()) + 1, dtype=np.int64)
+    record_at[places] = np.arange(len(places))
+    at = record_at[spans.place]
+    order = np.lexsort((ancestry.depth[spans.user], -spans.end, spans.start, spans.place))
+    spans = Spans(spans.user[order], spans.place[order], spans.start[order], spans.end[order])
+    begin, stop, lanes = _separated(spans, widened_by_ns)
+    device, resource = device[at[order]], resource[at[order]]
+    extra: tuple[ResourceInfo, ...] = ()
+    if lanes.any():
+        resource, extra = _moved(device, resource, lanes, _taken(batches, link_result))
+    n_displaced = int(np.count_nonzero(lanes))
+    return AnnotationSpans(ancestry.ids[spans.user], device.astype(np.int32), resource, begin, stop, extra, n_displaced)
+
+
+def _separated(spans: Spans, widened_by_ns: int) -> tuple[Longs, Longs, Longs]:
+    """Return start, end and lane of each span, so that no two cross on a lane, also once they are widened."""
+    start, end = spans.start.copy(), spans.end.copy()
+    lanes = np.zeros(len(spans), dtype=np.int64)
+    for rows in rows_by_place(spans.place):
+        begin, stop = start[rows], end[rows]
+        if widened_by_ns:
+            begin, stop = cut_for_widening(begin, stop)
+            start[rows], end[rows] = begin, stop
+        lanes[rows] = lanes_of(begin - widened_by_ns, stop + widened_by_ns)
+    return start, end, lanes
+
+
+def _moved(
+    device: Longs, resource: Longs, lanes: Longs, taken: set[tuple[int, int]]
+) -> tuple[Longs, tuple[ResourceInfo, ...]]:
+    """Put the spans of further lanes on rows of their own."""
+    moved = np.flatnonzero(lanes)
+    keys = [*zip(device[moved].tolist(), resource[moved].tolist(), lanes[moved].tolist(), strict=True)]
+    rows = name_extra_rows(sorted(set(keys)), taken)
+    resource = resource.copy()
+    resource[moved] = [rows[key].id for key in keys]
+    return resource, tuple(rows.values())
+
+
+def _taken(batches: Sequence[ActivityBatch], result: LinkResult) -> set[tuple[int, int]]:
+    """Return the (device, resource) pairs that any record uses."""
+    used = np.flatnonzero(on_device(batches))
+    device, resource = _linked(result, "device")[used], longs(batches, "resource")[used]
+    places = places_of(device, resource)
+    record_at = np.zeros(int(places.max()) + 1, dtype=np.int64)
+    record_at[places] = np.arange(len(places))
+    some = record_at[distinct(places)]
+    return set(zip(device[some].tolist(), resource[some].tolist(), strict=True))
+
+
+def _linked(result: LinkResult, column: str) -> Longs:
+    arrays = [getattr(columns, column) for columns in result.columns]
+    return np.concatenate(arrays or [[]]).astype(np.int64, copy=False)
+
+
+def _nothing() -> AnnotationSpans:
+    none = np.empty(0, dtype=np.int64)
+    return AnnotationSpans(none, none.astype(np.int32), none, none, none)
