@@ -31,7 +31,7 @@ SET_ASIDE = "It is set aside for the rest of this session; the program and every
 log = logging.getLogger("devprof.registry")
 
 # Python's memory of what was shown: without it the same misbehaviour is shown again in every session of a training run
-_SHOWN: dict[Any, Any] = {}
+_SHOWN: dict[str | tuple[str, type[Warning], int], int] = {}
 
 
 class Guard:
