@@ -9,6 +9,7 @@ import functools
 import importlib.util
 import os
 import re
+import shlex
 import shutil
 import sys
 import sysconfig
@@ -17,10 +18,13 @@ from pathlib import Path
 
 from devprof.contract import NativeBuild
 
-__all__ = ["TESTED_TORCH", "TorchFacts", "compiler", "missing", "python_include", "torch_facts"]
+__all__ = ["FLAGS", "TESTED_TORCH", "TorchFacts", "compiler", "missing", "python_include", "torch_facts"]
 
 TESTED_TORCH = ("2.12", "2.13", "2.14")
 """torch versions that the native sources are written for; 2.13 is the one the tests run on."""
+
+FLAGS = ("-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread")
+"""Compiler flags of every build."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +66,15 @@ class TorchFacts:
 @functools.cache
 def torch_facts() -> TorchFacts | None:
     """Return the installed torch, or None where there is none."""
-    spec = importlib.util.find_spec("torch")
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    root = Path(next(iter(spec.submodule_search_locations)))
     try:
-        text = (root / "version.py").read_text()
-    except OSError:
+        spec = importlib.util.find_spec("torch")
+        root = Path(next(iter((spec and spec.submodule_search_locations) or ())))
+        text = (root / "version.py").read_text(encoding="utf-8")
+    except (
+        ValueError,
+        OSError,
+        StopIteration,
+    ):  # a stand-in without a spec, or a folder that happens to be called torch
         return None
     return TorchFacts(_field(text, "__version__"), _field(text, "git_version"), root)
 
@@ -78,10 +84,14 @@ def _field(text: str, name: str) -> str:
     return found.group(1) if found else "unknown"
 
 
-def compiler() -> str | None:
-    """Return the C++ compiler's path: ``$CXX``, else g++, else clang++."""
-    wanted = os.environ.get("CXX", "").split()
-    return next((path for name in (*wanted[:1], "g++", "clang++") if (path := shutil.which(name))), None)
+def compiler() -> list[str] | None:
+    """Return the command of the C++ compiler, or None where there is none: ``$CXX`` where it is set, else g++, else clang++."""
+    chosen = os.environ.get("CXX", "")
+    try:
+        commands = [shlex.split(chosen)] if chosen.strip() else [["g++"], ["clang++"]]
+    except ValueError:  # quotes that do not close
+        return None
+    return next(([path, *rest] for program, *rest in commands if (path := shutil.which(program))), None)
 
 
 def python_include() -> Path | None:
@@ -99,8 +109,14 @@ def missing(spec: NativeBuild) -> str | None:
     if spec.needs_python and python_include() is None:
         return f"Python {sys.version_info.major}.{sys.version_info.minor} headers (Python.h) are not installed"
     if compiler() is None:
-        return "no C++ compiler was found: install g++ or clang++, or set CXX"
+        return _compiler_missing()
     return None
+
+
+def _compiler_missing() -> str:
+    if chosen := os.environ.get("CXX", "").strip():
+        return f"CXX is set to {chosen!r}, and no such program was found"
+    return "no C++ compiler was found: install g++ or clang++, or set CXX"
 
 
 def _torch_missing() -> str | None:

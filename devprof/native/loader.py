@@ -22,13 +22,15 @@ def load(spec: NativeBuild) -> ctypes.CDLL:
     if path is None:
         reason = missing(spec)
         how = f"it cannot be built here: {reason}" if reason else f"run `devprof build {spec.name}`"
-        raise BuildError(f"the native library {spec.name!r} has not been built for this torch; {how}")
+        raise BuildError(f"the native library {spec.name!r} has not been built for this environment; {how}")
     try:
         library = ctypes.CDLL(str(path))
         library.devprof_build_info.restype = ctypes.c_char_p
-        found = library.devprof_build_info().decode()
+        found = (library.devprof_build_info() or b"nothing").decode(errors="replace")
     except (OSError, AttributeError) as error:
         raise BuildError(f"the native library {path} cannot be loaded: {error}") from error
     if found != build_info(spec):
-        raise BuildError(f"{path} was built for [{found}], this process runs [{build_info(spec)}]; build it again")
+        raise BuildError(
+            f"{path} was built for [{found}], this process runs [{build_info(spec)}]; remove it and build it again"
+        )
     return library
