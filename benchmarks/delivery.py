@@ -128,7 +128,7 @@ def _devprof(n: int) -> dict[str, float]:
     _session()
     empty_ns, empty_bytes = _session()
     prepared = columns(n)
-    plugin.script = lambda start_ns, end_ns: [prepared(start_ns)]
+    plugin.script = lambda start_ns, end_ns: [prepared(start_ns, end_ns)]
     spent.clear()
     exit_ns, peak = _session()
     report = last_report()

@@ -14,8 +14,8 @@ __all__ = ["columns"]
 NAMES = ("gemm_f32_128x128", "elementwise_add", "reduce_sum_rows", "softmax_warp")
 
 
-def columns(n: int) -> Callable[[int], ActivityBatch]:
-    """Prepare `n` kernels; the result makes the batch once the window's start (Unix ns) and the op ids are known.
+def columns(n: int) -> Callable[[int, int], ActivityBatch]:
+    """Prepare `n` kernels; the result makes the batch once the window (Unix ns) and the op ids are known.
 
     devprof itself adds device, stream and correlation, so five items are given here.
     """
@@ -35,9 +35,9 @@ def columns(n: int) -> Callable[[int], ActivityBatch]:
         "resource": row % 4,
     }
 
-    def made(start_ns: int) -> ActivityBatch:
+    def made(start_ns: int, end_ns: int) -> ActivityBatch:
         ops = np.flatnonzero(bridge().known_ops(np.arange(1 << 16)))
-        starts = start_ns + 1000 + row * 10
+        starts = start_ns + row * (end_ns - start_ns) // n
         return ActivityBatch.from_columns(
             NAMES, start=starts, end=starts + 8, linked=ops[row % len(ops)], metadata=metadata, **fixed
         )

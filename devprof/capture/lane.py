@@ -111,7 +111,10 @@ class Lane:
             if self.alive:
                 self._phase("stop", lambda: self._finish(get_linked_activity, start_ns, end_ns))
             self._collect()
-        return self._result
+        # the host may hold on to this lane while torch turns the records into its own; the records must not stay with it
+        result, self._result = self._result, LaneResult(self.plugin.name, self.ledger)
+        self._collector = None
+        return result
 
     def discard(self) -> None:
         """Stop a session whose capture was cancelled, and forget it."""
