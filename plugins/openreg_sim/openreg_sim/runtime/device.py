@@ -206,13 +206,13 @@ class Runtime(Machine):
             return found is None or found.reached_ns <= self.now_ns()
 
     def event_synchronize(self, event: int) -> None:
-        """Wait until an event has been reached."""
+        """Wait until an event has been reached; not at all for one that was never recorded."""
         self.drain()
         with self._lock:
             found = self._event(Call.EVENT_SYNCHRONIZE, event)
-        if found is not None:
-            stream = self._timeline.stream(found.device, found.stream)
-            self._wait(Call.EVENT_SYNCHRONIZE, stream, found.reached_ns, event)
+            place = (found.device, found.stream) if found is not None else (self.current_device(), 0)
+            stream = self._timeline.stream(*place)
+        self._wait(Call.EVENT_SYNCHRONIZE, stream, found.reached_ns if found is not None else 0, event)
 
     def event_elapsed_ms(self, start: int, end: int) -> float:
         """Return the time from one event to another, both reached.
