@@ -28,6 +28,29 @@ void appendNumber(std::string& out, T value) {
   out.append(digits, end);
 }
 
+void appendJson(std::string& out, int64_t value) {
+  appendNumber(out, value);
+}
+void appendJson(std::string& out, double value) {
+  appendNumber(out, value);
+}
+void appendJson(std::string& out, bool value) {
+  out += value ? "true" : "false";
+}
+void appendJson(std::string& out, const std::string& value) {
+  out += '"';
+  out += value; // cleaned by Python
+  out += '"';
+}
+void appendJson(std::string& out, const std::vector<int64_t>& values) {
+  out += '[';
+  for (size_t i = 0; i < values.size(); ++i) {
+    out += i > 0 ? ", " : "";
+    appendNumber(out, values[i]);
+  }
+  out += ']';
+}
+
 bool isDeviceWork(ActivityType type) {
   return type == ActivityType::CONCURRENT_KERNEL || type == ActivityType::GPU_MEMCPY ||
       type == ActivityType::GPU_MEMSET || type == ActivityType::CUDA_SYNC;
@@ -140,62 +163,61 @@ Block::Replayed Block::replay(
   return result;
 }
 
-void Block::appendMetadata(std::string& out, const Column& column, size_t row) const {
-  if (!column.present.empty() && !column.present[row]) {
-    return;
+// Calls visit(key, value) for each item of a row; the type of the value says what it is.
+template <typename Visit>
+void Block::visitMetadata(size_t row, Visit&& visit) const {
+  const auto type = static_cast<ActivityType>(type_[row]);
+  if (isDeviceWork(type)) {
+    visit("device", int64_t{device_[row]});
+    visit("stream", resource_[row]);
   }
-  if (!out.empty()) {
-    out += ", ";
+  // Kineto does not print the launch number of a child profiler's records; tools join launch and work on it
+  if (isDeviceWork(type) || isHostCall(type)) {
+    visit("correlation", int64_t{id_[row]});
   }
-  out += '"';
-  out += column.key;
-  out += "\": ";
-  switch (column.kind) {
-    case 1:
-      appendNumber(out, column.floats[row]);
-      break;
-    case 2:
-      out += column.bools[row] ? "true" : "false";
-      break;
-    case 3:
-      out += '"';
-      out += texts_[column.texts[row]];
-      out += '"';
-      break;
-    case 4:
-      out += '[';
-      for (size_t i = 0; i < column.width; ++i) {
-        if (i > 0) {
-          out += ", ";
-        }
-        appendNumber(out, column.ints[row * column.width + i]);
+  for (const Column& column : metadata_) {
+    if (!column.present.empty() && !column.present[row]) {
+      continue;
+    }
+    switch (column.kind) {
+      case 1:
+        visit(column.key, column.floats[row]);
+        break;
+      case 2:
+        visit(column.key, column.bools[row] != 0);
+        break;
+      case 3:
+        visit(column.key, texts_[column.texts[row]]);
+        break;
+      case 4: {
+        const auto first = column.ints.begin() + row * column.width;
+        visit(column.key, std::vector<int64_t>(first, first + column.width));
+        break;
       }
-      out += ']';
-      break;
-    default:
-      appendNumber(out, column.ints[row]);
+      default:
+        visit(column.key, column.ints[row]);
+    }
   }
 }
 
 std::string Block::metadataJson(size_t row) const {
   std::string out;
-  const auto type = static_cast<ActivityType>(type_[row]);
-  if (isDeviceWork(type)) {
-    out += "\"device\": ";
-    appendNumber(out, device_[row]);
-    out += ", \"stream\": ";
-    appendNumber(out, resource_[row]);
-  }
-  // Kineto does not print the launch number of a child profiler's records; tools join launch and work on it
-  if (isDeviceWork(type) || isHostCall(type)) {
-    out += out.empty() ? "\"correlation\": " : ", \"correlation\": ";
-    appendNumber(out, id_[row]);
-  }
-  for (const Column& column : metadata_) {
-    appendMetadata(out, column, row);
-  }
+  visitMetadata(row, [&](std::string_view key, const auto& value) {
+    out += out.empty() ? "\"" : ", \"";
+    out += key;
+    out += "\": ";
+    appendJson(out, value);
+  });
   return out;
 }
+
+#if DEVPROF_TORCH_AT_LEAST(14)
+void Activity::visitTypedMetadata(libkineto::ITypedMetadataVisitor& visitor) const {
+  block_->visitMetadata(row_, [&](std::string_view key, const auto& value) {
+    visitor.visit(libkineto::MetadataField<std::decay_t<decltype(value)>>{key}, value);
+  });
+}
+#endif
 
 int64_t Activity::deviceId() const {
   return block_->device_[row_];

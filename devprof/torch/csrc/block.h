@@ -66,6 +66,9 @@ struct Activity final : libkineto::ITraceActivity {
   const libkineto::TraceSpan* traceSpan() const override { return nullptr; }
   void log(libkineto::ActivityLogger& logger) const override { logger.handleActivity(*this); }
   const std::string metadataJson() const override;
+#if DEVPROF_TORCH_AT_LEAST(14)
+  void visitTypedMetadata(libkineto::ITypedMetadataVisitor& visitor) const override;
+#endif
   const std::vector<std::pair<std::string, double>>& counterValues() const override;
 
   const libkineto::ITraceActivity* linked = nullptr;
@@ -111,7 +114,8 @@ class Block {
   };
 
   static Column copyColumn(const DevprofColumn& given, size_t rows);
-  void appendMetadata(std::string& out, const Column& column, size_t row) const;
+  template <typename Visit>
+  void visitMetadata(size_t row, Visit&& visit) const;
   std::string metadataJson(size_t row) const;
   void fillCounters();
   const libkineto::ITraceActivity* resolve(int64_t id, const libkineto::getLinkedActivityCallback& lookup);
