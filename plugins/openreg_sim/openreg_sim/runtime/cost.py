@@ -83,23 +83,28 @@ class CostModel:
 def work_of(op_name: str, signature: Signature) -> Work:
     """Return the work of a torch op.
 
-    Products and convolutions are counted as they are; everything else as one operation per element of its largest tensor.
-    The result is counted as one more tensor of the largest argument's size.
+    Products, convolutions and attention are counted as they are; an op on lists of tensors as one operation per element;
+    everything else as one per element of its largest tensor. The result is counted as one more tensor of the largest
+    argument's size.
 
     Args:
         op_name: such as ``"aten::mm"`` or ``"aten::add_.Tensor"``.
         signature: its tensor arguments.
     """
-    elements = max((prod(shape) for _, shape in signature), default=1)
+    op = op_name.removeprefix("aten::").split(".")[0].rstrip("_")
+    counts = [prod(shape) for _, shape in signature]
+    elements = sum(counts) if op.startswith(_ON_LISTS) else max(counts, default=1)
     sizes = [prod(shape) * _item_bytes(dtype) for dtype, shape in signature]
     shapes = [shape for _, shape in signature]
-    flops = _flops(op_name.removeprefix("aten::").split(".")[0].rstrip("_"), shapes)
+    flops = _flops(op, shapes)
     blocks = max(1, -(-elements // THREADS_PER_BLOCK))
     return Work(float(elements if flops is None else flops), float(sum(sizes) + max(sizes, default=0)), (blocks, 1, 1))
 
 
 _PRODUCTS = {"mm": 0, "addmm": 1, "bmm": 0, "baddbmm": 1, "matmul": 0, "mv": 0, "addmv": 1, "_addmm_activation": 1}
 """Matrix products, and the position of their left factor."""
+
+_ON_LISTS = ("_foreach", "_fused", "_amp_foreach")
 
 
 def _flops(op: str, shapes: Sequence[tuple[int, ...]]) -> float | None:
@@ -114,6 +119,11 @@ def _flops(op: str, shapes: Sequence[tuple[int, ...]]) -> float | None:
             # the output has the input's positions here: strides and padding are not part of a signature
             image, weight = shapes[:2]
             return 2.0 * image[0] * prod(image[2:]) * prod(weight)
+        if op.startswith("_scaled_dot_product"):
+            is_backward = "backward" in op
+            query, key, value = shapes[is_backward : 3 + is_backward]
+            # two products forward; backward does them again for the scores and twice for the gradients
+            return (5.0 if is_backward else 2.0) * prod(query[:-1]) * key[-2] * (query[-1] + value[-1])
     except (ValueError, IndexError):  # an overload with fewer tensors or dimensions
         return None
     return None

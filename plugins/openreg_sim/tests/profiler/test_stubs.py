@@ -6,6 +6,7 @@ import sys
 import types
 from typing import Any
 
+import numpy as np
 import pytest
 from openreg_sim.ring import RING_DTYPE, CallKind
 from openreg_sim.runtime import CostModel, ErrorCode, OpenRegError, Runtime, RuntimeConfig, use_runtime
@@ -83,17 +84,6 @@ def test_synchronize_waits_for_the_current_device(virtual: Runtime, stubs: OpenR
     assert stubs.enabled()
 
 
-class _Function:
-    """A function of a fake native library; it takes the prototype that ctypes functions take."""
-
-    def __init__(self, function: Any) -> None:
-        self.function = function
-        self.restype = self.argtypes = None
-
-    def __call__(self, *args: int) -> Any:
-        return self.function(*args)
-
-
 class _Library:
     """A native device, as far as it is called: it queues what is recorded, on device 1, stream 7."""
 
@@ -102,25 +92,28 @@ class _Library:
         self.device = 1
         self.last_event = 0
 
-    def create(self) -> int:
+    def orEventCreate(self) -> int:
         self.last_event += 1
         return self.last_event
 
-    def __getattr__(self, name: str) -> _Function:
-        functions: dict[str, Any] = {
-            "orEventCreate": self.create,
-            "orEventRecord": lambda *what: self.queue.append((CallKind.EVENT_RECORD, *what)),
-            "orEventDestroy": lambda event: self.queue.append((CallKind.EVENT_DESTROY, event, 0, 0)),
-            "orCurrentDevice": lambda: self.device,
-            "orCurrentStream": lambda device: 7,
-            "orSetDevice": lambda device: setattr(self, "device", device),
-        }
-        return _Function(functions.get(name))
+    def orEventRecord(self, event: int, device: int, stream: int) -> None:
+        self.queue.append((CallKind.EVENT_RECORD, event, device, stream))
+
+    def orEventDestroy(self, event: int) -> None:
+        self.queue.append((CallKind.EVENT_DESTROY, event, 0, 0))
+
+    def orCurrentDevice(self) -> int:
+        return self.device
+
+    def orCurrentStream(self, device: int) -> int:
+        return 7
+
+    def orSetDevice(self, device: int) -> int:
+        self.device = device
+        return 0
 
     def drain_into(self, runtime: Runtime, host_ns: int) -> None:
         queue, self.queue = self.queue, []
-        import numpy as np
-
         records = np.zeros(len(queue), RING_DTYPE)
         for record, (kind, event, device, stream) in zip(records, queue, strict=True):
             record["kind"], record["event"], record["device"], record["stream"] = kind, event, device, stream
