@@ -30,10 +30,14 @@ def gates() -> list[Gate]:
     result: list[Gate] = []
     for n, (ours, plain) in found.items():
         bridge = (ours["deliver_ns"] + ours["replay_ns"]) / (plain["build_ns"] + plain["log_ns"])
-        detail = f"{(ours['deliver_ns'] + ours['replay_ns']) / n:.0f} / {(plain['build_ns'] + plain['log_ns']) / n:.0f} ns"
+        detail = (
+            f"{(ours['deliver_ns'] + ours['replay_ns']) / n:.0f} / {(plain['build_ns'] + plain['log_ns']) / n:.0f} ns"
+        )
         result.append(Gate(f"{n} records: time in the bridge / plain build and log", bridge, 0.15, detail=detail))
         detail = f"{ours['exit_ns'] / n:.0f} / {plain['exit_ns'] / n:.0f} ns"
-        result.append(Gate(f"{n} records: exit time added", ours["exit_ns"] / plain["exit_ns"], BOUNDS_EXIT[n], detail=detail))
+        result.append(
+            Gate(f"{n} records: exit time added", ours["exit_ns"] / plain["exit_ns"], BOUNDS_EXIT[n], detail=detail)
+        )
         detail = f"{ours['peak_bytes'] / n:.0f} / {plain['peak_bytes'] / n:.0f} B"
         bound = 0.4 if n >= 100_000 else None
         result.append(Gate(f"{n} records: peak memory", ours["peak_bytes"] / plain["peak_bytes"], bound, detail=detail))

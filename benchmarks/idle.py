@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 
 import torch
-from benchmarks.setting import Gate
 from torch.profiler import ProfilerActivity, profile
 
+from benchmarks.setting import Gate
 from devprof.torch import install, uninstall
 
 __all__ = ["gates"]

@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable
 
 import torch
-from benchmarks.setting import Gate, renamed_backend
 from torch.profiler import ProfilerActivity, profile
 
+from benchmarks.setting import Gate, renamed_backend
 from devprof.registry import register
 from devprof.testing import ScriptedProfiler, plugin_of
 from devprof.torch import enable

@@ -16,12 +16,12 @@ from devprof.link import (
     LinkCounts,
     LinkedColumns,
     LinkResult,
-    annotations,
     apply_window,
     join_launches,
     link,
     overlapping_rows,
 )
+from devprof.link import annotations as spans_of_ranges
 from devprof.model import ActivityBatch, DeviceInfo, ResourceInfo
 
 __all__ = ["LinkedLane", "process"]
@@ -105,7 +105,7 @@ def process(
         device_offset=device_offset,
         uncertainty_ns=uncertainty_ns,
     )
-    spans = annotations(batches, linked, widened_by_ns=widened_by_ns)
+    spans = spans_of_ranges(batches, linked, widened_by_ns=widened_by_ns)
     _account(result.ledger, batches, linked.counts)
     _note_overlaps(result.ledger, batches, spans)
     return _linked_lane(result, batches, linked, spans)

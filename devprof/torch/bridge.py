@@ -9,6 +9,7 @@ import atexit
 import ctypes
 import functools
 import os
+from collections.abc import Callable
 from ctypes import c_char_p, c_int, c_int64, c_uint32, c_uint64, c_void_p
 from typing import NamedTuple
 
@@ -128,7 +129,7 @@ class Bridge:
         """Have two C functions called at every push and pop; False when all eight slots are taken."""
         return bool(self.lib.devprof_correlation_mirror(push, pop))
 
-    def mirror_python(self, push: object, pop: object) -> bool:
+    def mirror_python(self, push: Callable[[int, int], None], pop: Callable[[int], None]) -> bool:
         """As `mirror`, with Python functions; they cost a GIL round trip per op."""
         callbacks = PushFn(push), PopFn(pop)
         self._mirrors.append(callbacks)

@@ -18,7 +18,7 @@ from devprof.torch.bridge import Bridge
 from devprof.torch.keys import RESERVED, fits_torch
 from devprof.torch.native_types import Block, Column
 from devprof.torch.rows import Rows
-from devprof.torch.text import TextCleaner
+from devprof.torch.text import TextCleaner, unused
 
 __all__ = ["Delivery"]
 
@@ -64,11 +64,19 @@ class Delivery:
         for row in resources:
             self._lib.devprof_capture_resource(self._generation, row.id, row.row, row.device_id, self._bytes(row.name))
 
-    def metadata(self, items: Mapping[str, object]) -> None:
-        """Add items to the trace's top level."""
-        for key, value in items.items():
-            text = self.json(value)
-            self._lib.devprof_capture_metadata(self._generation, self._bytes(key), text.encode())
+    def metadata(self, items: Mapping[str, object], owner: str, taken: set[str]) -> None:
+        """Add items to the trace's top level.
+
+        Args:
+            items: JSON values.
+            owner: added to a key that is taken.
+            taken: keys that the file has already; those of the items join them.
+        """
+        for given, value in items.items():
+            key = self._cleaner.text(given)
+            key = unused(f"{key} ({self._cleaner.text(owner)})", taken) if key in taken else key
+            taken.add(key)
+            self._lib.devprof_capture_metadata(self._generation, key.encode(), self.json(value).encode())
 
     def device_properties(self, devices: Sequence[Mapping[str, object]]) -> None:
         """Add objects to the trace's ``deviceProperties``."""
@@ -85,7 +93,10 @@ class Delivery:
 
     def _plain(self, value: object) -> object:
         if isinstance(value, Mapping):
-            return {self._cleaner.text(str(key)): self._plain(item) for key, item in value.items()}
+            plain: dict[str, object] = {}
+            for key, item in value.items():
+                plain[unused(self._cleaner.text(str(key)), plain)] = self._plain(item)
+            return plain
         if isinstance(value, list | tuple | set | frozenset):
             return [self._plain(item) for item in value]
         if isinstance(value, bool | int | None):
@@ -123,7 +134,7 @@ class Delivery:
         encoded = [text.encode("ascii", "replace") for text in texts]
         offsets = np.zeros(len(encoded) + 1, dtype=np.uint64)
         np.cumsum([len(text) for text in encoded], out=offsets[1:])
-        items, values = self._columns(metadata), self._columns(counters)
+        items, values = self._items(metadata), self._counters(counters)
         keep = [np.ascontiguousarray(column) for column in (name, batch.start, batch.end, batch.activity_type)]
         block = Block(
             rows=len(batch),
@@ -151,16 +162,23 @@ class Delivery:
             why = "the native side is out of memory" if done < 0 else "the capture is over"
             raise CaptureError(f"{len(batch)} records could not be handed to the bridge: {why}")
 
-    def _columns(self, columns: Mapping[str, MetadataColumn]) -> _NativeColumns:
-        kept: list[tuple[bytes, MetadataColumn]] = []
-        for key, column in columns.items():
+    def _items(self, columns: Mapping[str, MetadataColumn]) -> _NativeColumns:
+        kept: dict[str, MetadataColumn] = {}
+        for given, column in columns.items():
+            key = self._cleaner.text(given)
             if key in RESERVED:
                 self._cleaner.changes["reserved metadata key left out"] += 1
                 continue
             if not fits_torch(key, column.kind):
                 self._cleaner.changes["metadata key renamed: torch reads another type there"] += 1
                 key = f"{key} (as given)"
-            kept.append((self._bytes(key), self._finite(column)))
+            kept[unused(key, kept)] = self._finite(column)
+        return _NativeColumns(kept)
+
+    def _counters(self, columns: Mapping[str, MetadataColumn]) -> _NativeColumns:
+        kept: dict[str, MetadataColumn] = {}
+        for key, column in columns.items():
+            kept[unused(self._cleaner.text(key), kept)] = self._finite(column)
         return _NativeColumns(kept)
 
     def _finite(self, column: MetadataColumn) -> MetadataColumn:
@@ -178,9 +196,9 @@ class Delivery:
 class _NativeColumns:
     """Columns as the bridge takes them, with the arrays kept alive beside them."""
 
-    def __init__(self, kept: list[tuple[bytes, MetadataColumn]]) -> None:
+    def __init__(self, kept: Mapping[str, MetadataColumn]) -> None:
         self.kept = kept
-        self.array = (Column * len(kept))(*(_native(key, column) for key, column in kept))
+        self.array = (Column * len(kept))(*(_native(key.encode(), column) for key, column in kept.items()))
 
 
 def _native(key: bytes, column: MetadataColumn) -> Column:

@@ -62,7 +62,7 @@ def _step(model: Any, optimizer: Any, inputs: torch.Tensor, target: torch.Tensor
     with record_function("forward"):
         loss = torch.nn.functional.cross_entropy(model(inputs), target)
     with record_function("backward"):
-        loss.backward()
+        torch.autograd.backward(loss)
     optimizer.step()
     optimizer.zero_grad()
 

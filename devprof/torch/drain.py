@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 import numpy as np
 
 from devprof import __version__
@@ -12,6 +15,7 @@ from devprof.model import ActivityBatch, ActivityType, MetadataColumn, MetadataK
 from devprof.pipeline import LinkedLane, process
 from devprof.torch.bridge import Bridge
 from devprof.torch.delivery import Delivery
+from devprof.torch.keys import OF_THE_FILE
 from devprof.torch.rows import LaneRows
 from devprof.torch.text import TextCleaner
 
@@ -21,6 +25,7 @@ DEVICES_PER_PLUGIN = 100
 """Distance between the device ids of two plugins, so that two "device 0" do not share a row."""
 
 _LAUNCH_BASE = 2**30
+_MOST_DEVICES = 2**30
 
 
 def drain(bridge: Bridge, capture: CaptureSession, generation: int, end_ns: int) -> None:
@@ -35,9 +40,10 @@ def drain(bridge: Bridge, capture: CaptureSession, generation: int, end_ns: int)
     start_ns = int(bridge.lib.devprof_capture_start_ns(generation))
     results = capture.stop(lambda op_id: bool(bridge.known_ops(np.array([op_id]))[0]), start_ns, end_ns)
     parents = bridge.user_parents()
-    next_launch = _LAUNCH_BASE
+    next_launch, device_offset = _LAUNCH_BASE, 0
     properties: list[dict[str, object]] = []
-    for index, result in enumerate(results):
+    taken = set(OF_THE_FILE)
+    for result in results:
         lane = process(
             result,
             start_ns=start_ns,
@@ -45,15 +51,34 @@ def drain(bridge: Bridge, capture: CaptureSession, generation: int, end_ns: int)
             known_ops=bridge.known_ops,
             user_parents=parents,
             launch_base=next_launch,
-            device_offset=index * DEVICES_PER_PLUGIN,
+            device_offset=device_offset,
         )
         next_launch = lane.next_launch
         properties += map(dict, lane.device_properties)
-        _deliver(bridge, generation, lane, index * DEVICES_PER_PLUGIN)
+        greatest = _deliver(bridge, generation, _with_known_ranges(lane, parents), device_offset, taken)
+        device_offset = _next_offset(device_offset, greatest)
     _describe(bridge, capture, generation, properties)
 
 
-def _deliver(bridge: Bridge, generation: int, lane: LinkedLane, device_offset: int) -> None:
+def _next_offset(offset: int, greatest_device: int) -> int:
+    """Return the next plugin's first device id: behind every device so far, in whole hundreds, while int32 has room."""
+    following = max(offset, (greatest_device // DEVICES_PER_PLUGIN) * DEVICES_PER_PLUGIN) + DEVICES_PER_PLUGIN
+    return following if following < _MOST_DEVICES else offset + DEVICES_PER_PLUGIN
+
+
+def _with_known_ranges(lane: LinkedLane, parents: Mapping[int, int]) -> LinkedLane:
+    """Leave out spans of user ids that no range had: Kineto would name them after an op whose id has the same 32 bits."""
+    spans = lane.spans
+    known = np.isin(spans.user_id, np.fromiter(parents, dtype=np.int64, count=len(parents)))
+    if known.all():
+        return lane
+    lane.ledger.notes["user id unknown to the host"] += len({*spans.user_id[~known].tolist()})
+    columns = {name: getattr(spans, name)[known] for name in ("user_id", "device", "resource", "start", "end")}
+    return replace(lane, spans=replace(spans, **columns))
+
+
+def _deliver(bridge: Bridge, generation: int, lane: LinkedLane, device_offset: int, taken: set[str]) -> int:
+    """Hand over one plugin's part; return the greatest device index that it uses."""
     cleaner = TextCleaner(bridge.demangles)
     delivery = Delivery(bridge, generation, cleaner)
     rows = LaneRows(lane, device_offset)
@@ -62,10 +87,11 @@ def _deliver(bridge: Bridge, generation: int, lane: LinkedLane, device_offset: i
     if len(lane.spans):
         delivery.annotations(_span_batch(lane), rows.of_spans())
     delivery.device_rows(rows.devices(), rows.resources())
-    delivery.metadata(lane.metadata)
+    delivery.metadata(lane.metadata, lane.name, taken)
     lane.ledger.notes.update(cleaner.changes)
     if rows.n_renumbered:
         lane.ledger.notes["resource renumbered: torch keeps 32 bits"] += rows.n_renumbered
+    return rows.greatest_device
 
 
 def _marks(columns: LinkedColumns) -> dict[str, MetadataColumn]:
@@ -94,6 +120,6 @@ def _describe(bridge: Bridge, capture: CaptureSession, generation: int, properti
     delivery = Delivery(bridge, generation, TextCleaner(bridge.demangles))
     report = capture.report.as_dict()
     del report["complete"]  # not known before torch has asked for the records
-    delivery.metadata({"devprof": {"version": __version__, "contract": list(CONTRACT_VERSION), **report}})
+    delivery.metadata({"devprof": {"version": __version__, "contract": list(CONTRACT_VERSION), **report}}, "", set())
     delivery.device_properties(properties)
     delivery.span(" + ".join(lane.plugin.name for lane in capture.lanes))

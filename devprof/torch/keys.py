@@ -8,10 +8,36 @@ from __future__ import annotations
 
 from devprof.model import MetadataKind
 
-__all__ = ["RESERVED", "fits_torch"]
+__all__ = ["OF_THE_FILE", "RESERVED", "fits_torch"]
 
 RESERVED = frozenset({"Ev Idx", "External id", "correlation", "device", "hidden", "stream"})
 """Keys that devprof, torch or Kineto write; a plugin's own item of that name is left out and counted."""
+
+OF_THE_FILE = frozenset(
+    {
+        "ERROR",
+        "PT_PROFILER_JOB_ATTEMPT_INDEX",
+        "PT_PROFILER_JOB_NAME",
+        "PT_PROFILER_JOB_VERSION",
+        "WARNING",
+        "baseTimeNanoseconds",
+        "devprof",
+        "deviceProperties",
+        "displayTimeUnit",
+        "distributedInfo",
+        "host_name",
+        "profile_memory",
+        "record_shapes",
+        "schemaVersion",
+        "traceEvents",
+        "traceName",
+        "trace_id",
+        "with_flops",
+        "with_modules",
+        "with_stack",
+    }
+)
+"""Keys at the top level of the file that Kineto (output_json.cpp), torch or devprof write; a plugin's gets another name."""
 
 _INT = frozenset({MetadataKind.INT})
 _NUMBER = frozenset({MetadataKind.INT, MetadataKind.FLOAT})

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from torch._C._profiler import ProfilerState
 from torch.autograd import profiler as autograd_profiler
 from torch.profiler import ProfilerActivity
 
@@ -98,7 +99,7 @@ class Request:
         kinds = set(activities)
         return cls(
             types=requested_types(kinds, filters, sync_events=os.environ.get("DEVPROF_SYNC_EVENTS") == "1"),
-            legacy=profile.profiler_kind == autograd_profiler.ProfilerState.KINETO_PRIVATEUSE1_FALLBACK,
+            legacy=profile.profiler_kind == ProfilerState.KINETO_PRIVATEUSE1_FALLBACK,
             host_ops=ProfilerActivity.CPU in kinds,
             with_stack=bool(profile.with_stack),
             record_shapes=bool(profile.record_shapes),

@@ -60,6 +60,12 @@ class LaneRows:
         self._renumbered: dict[int, int] = {}
 
     @property
+    def greatest_device(self) -> int:
+        """Greatest device index in use, with the offset; -1: none."""
+        named = (info.id + self._offset for info in self._lane.device_infos)
+        return max([-1, *named, *(device for device, _ in self._used)])
+
+    @property
     def n_renumbered(self) -> int:
         """How many resources got another number, because torch cannot hold their own."""
         return len(self._renumbered)
@@ -92,15 +98,15 @@ class LaneRows:
     def resources(self) -> list[ResourceInfo]:
         """Name every stream that a record is on, the ones that the plugin did not describe included."""
         # the plugin's rows are without the offset, those that linking added are with it
-        described = {
-            (info.device_id + self._offset, self._number(info.id)): info.name for info in self._lane.resource_infos
-        }
-        added = {(info.device_id, info.id): info.name for info in self._lane.spans.extra_rows}
+        described = {(info.device_id + self._offset, self._number(info.id)): info for info in self._lane.resource_infos}
+        added = {(info.device_id, info.id): info for info in self._lane.spans.extra_rows}
         own = {number: real for real, number in self._renumbered.items()}
-        names = {**described, **added}
+        infos = {**described, **added}
         return [
-            ResourceInfo(resource, device, names.get((device, resource), f"stream {own.get(resource, resource)}"))
-            for device, resource in sorted(names.keys() | self._used)
+            replace(infos[device, resource], id=resource, device_id=device)
+            if (device, resource) in infos
+            else ResourceInfo(resource, device, f"stream {own.get(resource, resource)}")
+            for device, resource in sorted(infos.keys() | self._used)
         ]
 
     def _use(self, device: npt.NDArray[np.int32], resource: Int64) -> None:

@@ -95,7 +95,7 @@ class TorchSession:
         try:
             self._finish(profile)
             warn_if_lossy(self._capture.report)
-        except BaseException as error:  # a warning that is an error, or a late Ctrl-C
+        except BaseException as error:  # noqa: BLE001 - a warning that is an error, or a late Ctrl-C
             held = held or error
         if held is not None:
             _complete(profile, result)
@@ -125,9 +125,10 @@ class TorchSession:
             elif lane.alive and lane.plugin.capabilities.correlation is CorrelationAccess.PYTHON:
                 bridge.mirror_python(lane.push, lane.pop)
 
-    def _stop_nothing(self, end_ns: int) -> None:
+    def _stop_nothing(self, end_ns: int) -> BaseException | None:
         """End a capture in which no plugin takes part: a legacy profile, or one whose plugins all sat out or failed."""
         self._capture.stop(lambda op_id: False, end_ns, end_ns)
+        return None
 
     def _drain_quietly(self, end_ns: int) -> BaseException | None:
         """Drain on a thread of its own, while this one records neither ops nor Python frames."""
@@ -147,7 +148,7 @@ class TorchSession:
         def body() -> None:
             try:
                 drain(self._bridge, self._capture, self._generation, end_ns)
-            except BaseException as error:  # our own mistake: the user's result comes first
+            except BaseException as error:  # noqa: BLE001 - our own mistake: the user's result comes first
                 failed.append(error)
 
         thread = threading.Thread(target=body, name="devprof-drain", daemon=True)
@@ -192,4 +193,4 @@ class TorchSession:
 def _complete(profile: Any, result: Any) -> None:
     """Do what `profile.__exit__` does with the result; the exception that follows keeps it from doing so."""
     profile.kineto_results = result
-    autograd_profiler._run_on_profiler_stop()
+    autograd_profiler._run_on_profiler_stop()  # type: ignore[no-untyped-call]  # torch does not annotate it

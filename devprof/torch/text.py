@@ -6,11 +6,12 @@ outside printable ASCII turns a whole name into ``unknown``. devprof's own expor
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
-__all__ = ["MAX_TEXT", "TextCleaner", "clean"]
+__all__ = ["MAX_TEXT", "TextCleaner", "clean", "unused"]
 
 MAX_TEXT = 4096
 """Longest text that is kept whole, characters; C++ kernel names reach a few thousand."""
@@ -26,6 +27,13 @@ def clean(text: str) -> str:
     percent-encoded UTF-8, so that it can be read back.
     """
     return text if _PLAIN.fullmatch(text) else "".join(map(_clean_character, text))
+
+
+def unused(text: str, taken: Container[str]) -> str:
+    """Return `text`, with a number behind it where it is taken: two keys may become one when they are cleaned."""
+    if text not in taken:
+        return text
+    return next(other for n in itertools.count(2) if (other := f"{text} ({n})") not in taken)
 
 
 def _clean_character(character: str) -> str:
@@ -62,8 +70,8 @@ class TextCleaner:
         if not name.strip():
             self.changes["empty name"] += 1
             return "(unnamed)"
-        # a trailing blank keeps torch from demangling it, and Kineto from capitalising "kernel"
-        if name == "kernel" or (not name.startswith("_Z") and self._demangles(name)):
+        # a trailing blank keeps torch from demangling it (single letters it leaves alone), Kineto from capitalising it
+        if name == "kernel" or (len(name) > 1 and not name.startswith("_Z") and self._demangles(name)):
             self.changes["name guarded"] += 1
             return name + " "
         return name
