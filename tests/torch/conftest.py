@@ -67,6 +67,19 @@ def join() -> Iterator[Callable[..., ScriptedProfiler]]:
 
 
 @pytest.fixture
+def deliver(join: toyland.Join, tmp_path: Path) -> toyland.Deliver:
+    """Run one session of a plugin with this script (a function of the window, or records), and read all of its results."""
+
+    def deliver(
+        script: Any = (), *, body: Callable[[], Any] = lambda: torch.ones(2) + 1, options: Any = None, **fields: Any
+    ) -> toyland.Delivered:
+        plugin = join(script=script if callable(script) else lambda start_ns, end_ns: script, **fields)
+        return toyland.delivered(plugin, tmp_path, body, options or {})
+
+    return deliver
+
+
+@pytest.fixture
 def program(tmp_path: Path) -> Callable[..., Any]:
     """Run a program in a process of its own; returns the facts that it gave to `toyland.say`, with `exit_code` and `stderr`."""
 

@@ -11,8 +11,10 @@ import json
 import os
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from decimal import Decimal
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -21,8 +23,11 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity
 
+import devprof
 import devprof.torch
 from devprof import correlation, registry
+from devprof.capture import PluginLedger
+from devprof.errors import DevprofWarning
 from devprof.model import ActivityType, GenericTraceActivity
 from devprof.testing import ScriptedProfiler, plugin_of
 from devprof.torch.verify import load_strict
@@ -31,6 +36,9 @@ Join = Callable[..., ScriptedProfiler]
 """Fixture `join`: register a scripted profiler, made of these fields, for the length of a test."""
 Program = Callable[..., dict[str, Any]]
 """Fixture `program`: run a program in a process of its own and return what it said."""
+
+Deliver = Callable[..., "Delivered"]
+"""Fixture `deliver`: one session of a plugin that delivers what a script makes of the window."""
 
 CPU, DEVICE = ProfilerActivity.CPU, ProfilerActivity.PrivateUse1
 BOTH = (CPU, DEVICE)
@@ -116,6 +124,29 @@ def absolute_ns(trace: dict[str, Any], event: dict[str, Any]) -> int:
 def ops_of(prof: Any) -> list[str]:
     """Return the names of the ops that torch recorded, in order."""
     return [event.name for event in prof.events() if event.device_type == torch.autograd.DeviceType.CPU]
+
+
+@dataclass
+class Delivered:
+    """A finished session: the profile, its trace read as strict JSON, the plugin's account, and what devprof warned of."""
+
+    prof: Any
+    trace: dict[str, Any]
+    ledger: PluginLedger
+    warned: list[str]
+
+
+def delivered(plugin: ScriptedProfiler, folder: Path, body: Callable[[], Any], options: dict[str, Any]) -> Delivered:
+    """Run `body` in a profile that the plugin takes part in, export, and read everything that there is to read."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", DevprofWarning)
+        with profile(**options) as prof:
+            body()
+    trace = exported(prof, folder)
+    prof.events()
+    prof.key_averages().table()
+    warned = [str(one.message) for one in caught if issubclass(one.category, DevprofWarning)]
+    return Delivered(prof, trace, devprof.report_of(prof).ledgers[plugin.label], warned)
 
 
 def kernel(name: str = "k", *, at: int, ns: int = 100, **fields: Any) -> GenericTraceActivity:
