@@ -11,6 +11,7 @@ from devprof.capture.collector import Collector
 from devprof.capture.lane import Lane, LaneResult
 from devprof.capture.ledger import PluginLedger, SessionReport
 from devprof.capture.phases import Outcome, PhaseRunner
+from devprof.capture.quarantine import quarantined
 from devprof.capture.session import CaptureSession
 from devprof.capture.states import SessionState, advance
 
@@ -26,4 +27,5 @@ __all__ = [
     "SessionState",
     "advance",
     "check_batch",
+    "quarantined",
 ]

@@ -66,4 +66,6 @@ def _unlink(batch: ActivityBatch) -> ActivityBatch:
     derived = _UNLINKED[batch.activity_type]
     if not derived.any():
         return batch
-    return replace(batch, linked=np.where(derived, 0, batch.linked), linked_user=np.where(derived, 0, batch.linked_user))
+    return replace(
+        batch, linked=np.where(derived, 0, batch.linked), linked_user=np.where(derived, 0, batch.linked_user)
+    )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from devprof.capture.checks import check_batch
 from devprof.capture.collector import Collector
+from devprof.capture.hooks import SessionHooks
 from devprof.capture.ledger import PluginLedger
-from devprof.capture.phases import PhaseRunner
-from devprof.clock import sample
+from devprof.capture.phases import Outcome, PhaseRunner
+from devprof.capture.quarantine import keep_out, kept_out
 from devprof.contract import (
     HOST_CLOCK,
     ClockDomain,
@@ -21,18 +21,14 @@ from devprof.contract import (
     SessionConfig,
     TraceStatus,
 )
-from devprof.errors import PluginError, PluginTimeoutError
+from devprof.errors import PluginTimeoutError
 from devprof.model import ActivityBatch, ActivityType, DeviceInfo, ResourceInfo
-from devprof.registry import SESSION_RETURNS, Guard, PluginFailure, RegisteredProfiler, validate_session
+from devprof.registry import Guard, PluginFailure, RegisteredProfiler
+from devprof.registry.failures import as_plugin_error
 
-__all__ = ["Lane", "LaneResult", "quarantined"]
+__all__ = ["Lane", "LaneResult"]
 
-_QUARANTINED: dict[str, str] = {}
-
-
-def quarantined() -> Mapping[str, str]:
-    """Plugins that are left out for the life of the process, with the reason: a hook of theirs never came back."""
-    return dict(_QUARANTINED)
+_MOST_ERRORS = 100
 
 
 @dataclass(slots=True)
@@ -51,30 +47,54 @@ class LaneResult:
 
 
 class Lane:
-    """Drives one plugin through one capture. Driven by one host thread; hooks run on phase threads, one at a time."""
+    """Drives one plugin through one capture. Driven by one host thread; hooks run on phase threads, one at a time.
+
+    A hook that was given up on may run on for ever. Whatever it does then changes neither the result nor the ledger.
+    """
 
     def __init__(self, plugin: RegisteredProfiler, runner: PhaseRunner, now_ns: Callable[[], int]) -> None:
+        """Make a lane that has not asked its plugin for a session yet.
+
+        Args:
+            plugin: the plugin.
+            runner: runs the phases; shared by the capture's lanes.
+            now_ns: the host's clock, Unix ns.
+        """
         self.plugin = plugin
         self.ledger = PluginLedger(plugin.name)
-        self.session: Any = None  # a plugin's object: checked by validate_session, then called through the guard
         self.native_correlation: NativeCorrelation | None = None
         self._runner = runner
         self._now_ns = now_ns
         self._guard = Guard(plugin.name, self._failed)
-        self._result = LaneResult(plugin.name, self.ledger)
+        self._hooks: SessionHooks | None = None
+        self._said = LaneResult(plugin.name, self.ledger)
         self._requested: Set[ActivityType] = frozenset()
         self._collector: Collector | None = None
-        self._hook = "configure"
+        self._records = False  # start was called, and stop was not
+        self._over = False
+        self.interrupt: KeyboardInterrupt | None = None
+
+    @property
+    def session(self) -> object | None:
+        """The plugin's session, or None where it sits this capture out, or failed to make one."""
+        return None if self._hooks is None else self._hooks.session
 
     @property
     def alive(self) -> bool:
         """True while the plugin takes part: it has a session and nothing went wrong."""
-        return self.session is not None and not self._guard.failed and self.plugin.name not in _QUARANTINED
+        return (
+            self._hooks is not None and not self._over and not self._guard.failed and kept_out(self.plugin.name) is None
+        )
+
+    @property
+    def has_running_clock(self) -> bool:
+        """True where the plugin has a clock that runs with the host's, which is worth sampling in between."""
+        return self._said.clock_domain is not None and not self._said.clock_domain.virtual
 
     def configure(self, activity_types: Set[ActivityType], config: SessionConfig) -> bool:
         """Ask the plugin for a session; False where it sits this capture out, or failed."""
-        if self.plugin.name in _QUARANTINED:
-            self.ledger.failures.append(_QUARANTINED[self.plugin.name])
+        if (reason := kept_out(self.plugin.name)) is not None:
+            self.ledger.failures.append(reason)
             return False
         self._requested = frozenset(activity_types) & self.plugin.available_activities
         if self._requested:
@@ -83,125 +103,157 @@ class Lane:
 
     def push(self, kind: int, id: int) -> None:
         """Forward a push to a plugin that asked for Python calls; on the op's thread. Kind 0 is an op, 1 a user range."""
-        self._call("push_user_correlation_id" if kind else "push_correlation_id", id)
+        self._forward("push_user_correlation_id" if kind else "push_correlation_id", id)
 
     def pop(self, kind: int) -> None:
         """Forward a pop. As `push`."""
-        self._call("pop_user_correlation_id" if kind else "pop_correlation_id")
+        self._forward("pop_user_correlation_id" if kind else "pop_correlation_id")
 
     def start(self) -> None:
         """Open the plugin's recording."""
         if self.alive:
-            self._phase("start", self._start)
+            self._turn("start", self._start)
 
     def toggle(self, enabled: bool) -> None:
         """Pause or resume the plugin's recording, where it can."""
-        if self.alive and hasattr(self.session, "toggle_collection_dynamic"):
-            self._phase("toggle", lambda: self._call("toggle_collection_dynamic", enabled))
+        if self._hooks is not None and self.alive and "toggle_collection_dynamic" in self._hooks:
+            self._turn("toggle", lambda hooks: hooks.call("toggle_collection_dynamic", enabled))
 
     def sample_clock(self) -> None:
-        """Take one burst of clock samples; for a timer, on any thread."""
-        domain = self._result.clock_domain
-        if self.alive and domain is not None and not domain.virtual:
-            self._sample()
+        """Take one burst of clock samples; for a timer, on any thread. Nothing where the plugin is busy with another hook."""
+        hooks = self._hooks
+        if hooks is not None and self.alive and self.has_running_clock:
+            hooks.sample_unless_busy(self._now_ns, self._said.clock_samples)
 
     def finish(self, get_linked_activity: GetLinkedActivity, start_ns: int, end_ns: int) -> LaneResult:
-        """Stop the plugin, take its records, and return what there is, whatever happened."""
-        if self.session is not None:
-            if self.alive:
-                self._phase("stop", lambda: self._finish(get_linked_activity, start_ns, end_ns))
-            self._collect()
-        # the host may hold on to this lane while torch turns the records into its own; the records must not stay with it
-        result, self._result = self._result, LaneResult(self.plugin.name, self.ledger)
-        self._collector = None
-        return result
+        """Stop the plugin, take its records, and return what there is, whatever happened. A Ctrl-C is kept in `interrupt`."""
+        self._end(lambda hooks: self._finish(hooks, get_linked_activity, start_ns, end_ns))
+        return self._collect()
 
     def discard(self) -> None:
-        """Stop a session whose capture was cancelled, and forget it."""
-        if self.alive:
-            self._phase("stop", lambda: self._call("stop"))
-        self.session = None
+        """Stop a session whose capture was cancelled, and forget it. A Ctrl-C is kept in `interrupt`."""
+        self._end(self._stop)
+
+    def _end(self, phase: Callable[[SessionHooks], object]) -> None:
+        try:
+            if self.alive:
+                self._turn("stop", phase)
+            if self._records and kept_out(self.plugin.name) is None:
+                # it was set aside while it recorded; its device must not record on into later captures
+                self._turn("stop", SessionHooks.stop_quietly)
+        except KeyboardInterrupt as interrupt:
+            self.interrupt = interrupt
+        self._over = True
+        self._hooks, self._records = None, False
+
+    def _forward(self, hook: str, *args: int) -> None:
+        hooks = self._hooks
+        if hooks is not None and not self._over:
+            hooks.call_per_op(hook, *args)
 
     def _failed(self, failure: PluginFailure) -> None:
-        self.ledger.failures.append(str(failure.error))
+        if not self._over:
+            self.ledger.failures.append(str(failure.error))
 
-    def _phase(self, label: str, phase: Callable[[], None]) -> None:
+    # -- on the host's thread -----------------------------------------------------------------------------------------
+
+    def _turn(self, label: str, phase: Callable[[SessionHooks], object]) -> None:
+        hooks = self._hooks
+
+        def body() -> None:
+            if hooks is not None:
+                with hooks.turn():
+                    phase(hooks)
+
+        self._phase(label, body)
+
+    def _phase(self, label: str, phase: Callable[[], object]) -> None:
         outcome = self._runner.run(f"{self.plugin.name}-{label}", phase)
+        hook = "configure" if self._hooks is None else self._hooks.running
         if not outcome.finished:
-            self._time_out()
+            self._give_up(hook, outcome)
         elif outcome.error is not None:
-            self._guard.fail(PluginError(self.plugin.name, f"session.{self._hook}", repr(outcome.error)))
+            self._guard.fail(as_plugin_error(self.plugin.name, hook, outcome.error))
+        if outcome.interrupt is not None:
+            raise outcome.interrupt
 
-    def _time_out(self) -> None:
-        hook = f"session.{self._hook}" if self._hook != "configure" else "configure"
-        error = PluginTimeoutError(
-            self.plugin.name,
-            hook,
-            f"did not come back within {self._runner.timeout_s:g} s (DEVPROF_HOOK_TIMEOUT_S); the plugin is left out until "
-            "the process ends",
+    def _give_up(self, hook: str, outcome: Outcome) -> None:
+        budget = f"did not come back within {self._runner.timeout_s:g} s (DEVPROF_HOOK_TIMEOUT_S)"
+        words = (
+            "was cut short by an interrupt; the plugin is left out until it comes back"
+            if outcome.hurried
+            else f"{budget}; the plugin is left out until the process ends"
         )
-        _QUARANTINED[self.plugin.name] = str(error)
+        error = PluginTimeoutError(self.plugin.name, hook, words)
+        keep_out(self.plugin.name, str(error), until=outcome.thread if outcome.hurried else None)
         self._guard.fail(error)
 
-    def _call(self, hook: str, *args: Any, default: Any = None) -> Any:
-        method = getattr(self.session, hook, None)
-        if method is None or self._guard.failed:
-            return default
-        self._hook = hook
-        return self._guard.call(f"session.{hook}", method, *args, expect=SESSION_RETURNS[hook], default=default)
+    def _collect(self) -> LaneResult:
+        """Take over what there is; the originals may still be in the hands of a hook that was given up on."""
+        said = self._said
+        result = replace(
+            said,
+            device_infos=list(said.device_infos),
+            resource_infos=list(said.resource_infos),
+            device_properties=list(said.device_properties),
+            metadata=dict(said.metadata),
+            clock_samples=list(said.clock_samples),
+        )
+        if self._collector is not None:
+            self._collector.close()
+            for batch in self._collector.batches:
+                kept, rejected = check_batch(batch, self._requested)
+                self.ledger.rejected.update(rejected)
+                result.batches.append(kept)
+            result.device_infos += self._collector.device_infos
+            result.resource_infos += self._collector.resource_infos
+            self._collector = None
+        return result
+
+    # -- on phase threads ---------------------------------------------------------------------------------------------
 
     def _configure(self, config: SessionConfig) -> None:
-        self._hook = "configure"
         session = self._guard.call("configure", self.plugin.profiler.configure, self._requested, config)
         if session is None or self._guard.failed:
             return
-        self._guard.call("configure", validate_session, self.plugin.name, session)
-        if self._guard.failed:
+        hooks = self._guard.call("configure", SessionHooks, self.plugin.name, session, self._guard)
+        if hooks is None or self._guard.failed:
             return
-        self.session = session
-        self._result.clock_domain = self._call("clock_domain")
+        self._hooks = hooks
+        self._said.clock_domain = hooks.clock_domain()
         if self.plugin.capabilities.correlation is CorrelationAccess.NATIVE:
-            self.native_correlation = self._call("native_correlation")
+            self.native_correlation = hooks.call("native_correlation")
 
-    def _start(self) -> None:
-        self._sample()
-        self._call("start")
+    def _start(self, hooks: SessionHooks) -> None:
+        self._sample(hooks)
+        if not self._guard.failed:
+            self._records = True
+            hooks.call("start")
 
-    def _sample(self) -> None:
-        if self._result.clock_domain is None or not hasattr(self.session, "sample_clock"):
-            return
-        self._hook = "sample_clock"
-        burst = self._guard.call("session.sample_clock", sample, self.session.sample_clock, self._now_ns, default=[])
-        self._result.clock_samples += burst
+    def _stop(self, hooks: SessionHooks) -> None:
+        self._records = False
+        hooks.call("stop")
 
-    def _finish(self, get_linked_activity: GetLinkedActivity, start_ns: int, end_ns: int) -> None:
-        self._call("stop")
-        self._sample()
-        domain = self._result.clock_domain
+    def _sample(self, hooks: SessionHooks) -> None:
+        if self._said.clock_domain is not None:
+            hooks.sample(self._now_ns, self._said.clock_samples)
+
+    def _finish(self, hooks: SessionHooks, get_linked_activity: GetLinkedActivity, start_ns: int, end_ns: int) -> None:
+        self._stop(hooks)
+        self._sample(hooks)
+        domain = self._said.clock_domain
         self._collector = Collector(self.ledger, clock=domain.name if domain else HOST_CLOCK)
-        self._call("process_trace", self._collector, get_linked_activity, start_ns, end_ns)
-        self._describe()
-        self._call("get_trace_buffer")
+        hooks.call("process_trace", self._collector, get_linked_activity, start_ns, end_ns)
+        self._describe(hooks)
+        hooks.call("get_trace_buffer")
 
-    def _describe(self) -> None:
-        status = self._call("status")
-        said = self._call("errors", default=())
-        self.ledger.errors += said or ([f"status is {status.value}"] if status is TraceStatus.ERROR else [])
-        self._result.device_infos += self._call("get_device_infos", default=())
-        self._result.resource_infos += self._call("get_resource_infos", default=())
-        self._result.device_properties += self._call("get_device_properties", default=())
-        self._result.metadata |= self._call("get_metadata", default={})
-
-    def _collect(self) -> None:
-        """Take over what the collector holds; it may still be in the hands of a hook that was given up on."""
-        collector = self._collector
-        if collector is None:
-            return
-        collector.close()
-        for batch in collector.batches:
-            kept, rejected = check_batch(batch, self._requested)
-            self.ledger.rejected.update(rejected)
-            self._result.batches.append(kept)
-        self._result.device_infos += collector.device_infos
-        self._result.resource_infos += collector.resource_infos
-
+    def _describe(self, hooks: SessionHooks) -> None:
+        status = hooks.call("status")
+        errors = hooks.call("errors", default=())
+        self.ledger.errors += list(errors)[:_MOST_ERRORS]
+        if status is TraceStatus.ERROR and not errors:
+            self.ledger.errors.append(f"status is {status.value}")
+        self._said.device_infos += hooks.call("get_device_infos", default=())
+        self._said.resource_infos += hooks.call("get_resource_infos", default=())
+        self._said.device_properties += hooks.call("get_device_properties", default=())
+        self._said.metadata |= hooks.call("get_metadata", default={})

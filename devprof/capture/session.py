@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Set
+from contextlib import suppress
 
 from devprof.capture.lane import Lane, LaneResult
 from devprof.capture.ledger import SessionReport
@@ -22,11 +23,20 @@ class CaptureSession:
     """One capture. A host calls `prepare`, `start`, `stop` and `finish` in that order, or `cancel` at any point.
 
     The host decides what the window is: it passes the window's edges to `stop`. Not thread-safe; one host thread drives it.
+    A Ctrl-C on that thread during `prepare` or `start` is raised once the hook that runs has had its grace; during `stop` and
+    `cancel` it is kept in `interrupt`, since every plugin is to be stopped, and the host raises it when it is done.
     """
 
     def __init__(
         self, plugins: Iterable[RegisteredProfiler], config: SessionConfig, *, runner: PhaseRunner | None = None
     ) -> None:
+        """Make a capture that has not begun.
+
+        Args:
+            plugins: those that take part.
+            config: what the plugins are told of the session.
+            runner: runs their hooks; by default one with the budget that the environment sets.
+        """
         self.runner = runner or PhaseRunner()
         self.report = SessionReport(config.host)
         self.state = SessionState.READY
@@ -53,16 +63,26 @@ class CaptureSession:
 
         Called after the host's recording began, so that the sampling thread is not among those that torch traces.
         """
-        if any(lane.alive and hasattr(lane.session, "sample_clock") for lane in self.lanes):
-            threading.Thread(target=self._watch, name="devprof-clock", daemon=True).start()
+        if any(lane.alive and lane.has_running_clock for lane in self.lanes):
+            with suppress(RuntimeError):  # no thread is to be had: the samples at start and stop must do
+                threading.Thread(target=self._watch, name="devprof-clock", daemon=True).start()
 
     def toggle(self, enabled: bool) -> None:
-        """Pause or resume every plugin that can, while recording."""
-        for lane in self.lanes:
-            lane.toggle(enabled)
+        """Pause or resume every plugin that can; nothing happens outside the recording."""
+        if self.state is SessionState.RECORDING:
+            for lane in self.lanes:
+                lane.toggle(enabled)
 
     def stop(self, get_linked_activity: GetLinkedActivity, start_ns: int, end_ns: int) -> list[LaneResult]:
-        """Stop every plugin and return what each delivered; the window is in Unix ns."""
+        """Stop every plugin and return what each delivered; the window is in Unix ns.
+
+        Args:
+            get_linked_activity: says whether the host recorded an op under an id.
+            start_ns, end_ns: the capture window, Unix ns.
+
+        Raises:
+            SessionError: the capture is not recording.
+        """
         self._to("stop")
         self._ended.set()
         self.report.start_ns, self.report.end_ns = start_ns, end_ns
@@ -82,6 +102,16 @@ class CaptureSession:
         for lane in self.lanes:
             lane.discard()
 
+    @property
+    def alive(self) -> bool:
+        """True where at least one plugin takes part."""
+        return any(lane.alive for lane in self.lanes)
+
+    @property
+    def interrupt(self) -> KeyboardInterrupt | None:
+        """A Ctrl-C that came while plugins were stopped, for the host to raise; None where there was none."""
+        return next((lane.interrupt for lane in self.lanes if lane.interrupt is not None), None)
+
     def _to(self, action: str) -> None:
         self.state = advance(self.state, action)
 
@@ -89,8 +119,3 @@ class CaptureSession:
         while not self._ended.wait(_SAMPLE_EVERY_S):
             for lane in self.lanes:
                 lane.sample_clock()
-
-    @property
-    def alive(self) -> bool:
-        """True where at least one plugin takes part."""
-        return any(lane.alive for lane in self.lanes)

@@ -1,7 +1,7 @@
 """States of a capture, as a table. Nothing else decides what may follow what.
 
-    READY --prepare--> WARMUP --start--> RECORDING --stop--> PROCESSING --finish--> DONE
-                          \\--cancel--> CANCELLED  <--cancel--/
+READY --prepare--> WARMUP --start--> RECORDING --stop--> PROCESSING --finish--> DONE; `cancel` leads from every state but DONE
+to CANCELLED.
 """
 
 from __future__ import annotations

@@ -155,8 +155,9 @@ def test_the_command_has_everything_that_the_build_asks_for(
 @pytest.mark.usefixtures("needs_compiler")
 def test_the_installed_torch_is_linked_and_named_in_the_library(tiny: NativeBuild) -> None:
     spec, torch = dataclasses.replace(tiny, needs_torch=True), torch_facts()
-    if torch is None or (reason := missing(spec)) is not None:
-        pytest.skip(reason if torch else "needs torch")
+    reason = missing(spec)
+    if torch is None or reason is not None:
+        pytest.skip(reason or "needs torch")
     content = build(spec).read_bytes()
     assert torch.build_info.encode() in content
     assert str(torch.root / "lib").encode() in content  # where the loader finds libtorch
