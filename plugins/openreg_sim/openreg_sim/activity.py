@@ -39,9 +39,9 @@ because no clock of the client agrees with a virtual one (`orActivityHostTimesAr
 record comes with the first delivery after the end. So: disable, synchronize every device, then flush with force.
 
 **Buffers** belong to the client. The runtime asks for one when it has records to write, and hands it back when it is full or
-at a flush. Records for which the client has no buffer are dropped and counted. Callbacks come on whatever thread makes the
-call that triggers the delivery; they must be quick, and must not call the runtime. What they raise is logged and counts as
-"no buffer".
+at a flush, after which it has none. Records for which the client has no buffer are dropped and counted. Callbacks come on
+whatever thread makes the call that triggers the delivery; they must be quick, and must not call the runtime. What they raise
+is logged and counts as "no buffer".
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def orActivityFlushAll(force: bool = False) -> None:
     """Hand over all records that are complete.
 
     Args:
-        force: also hand back a buffer that holds no record, so that afterwards the runtime has none of the client's.
+        force: hand over also what the runtime would keep for a later flush; it does so only under a `LateFlush` rule.
     """
     current = runtime()
     current.drain()

@@ -71,8 +71,8 @@ class OpenRegProfilerSession:
         self._completed: list[tuple[bytearray, int]] = []
 
     def start(self) -> None:
-        """Drop what an earlier client left behind, then record."""
-        activity.orActivityRegisterCallbacks(None, None)
+        """End what an earlier client left going, so that its records and losses are not taken for ours; then record."""
+        activity.orActivityDisableTracing()
         activity.orActivityFlushAll(force=True)
         activity.orActivityGetNumDroppedRecords()
         activity.orActivityRegisterCallbacks(self._buffer_requested, self._buffer_completed)

@@ -94,13 +94,12 @@ class ActivityDelivery:
             self._write(np.ascontiguousarray(records))
 
     def flush(self, now_ns: int, *, force: bool) -> None:
-        """Deliver, and hand over the buffer that is being filled; with `force` also one that holds no record."""
+        """Deliver, and hand over the buffer that is being filled; with `force` even where a rule would keep it back."""
         with self.lock:
             if self._faults.holds_flush(forced=force):
                 return
             self.deliver(now_ns)
-            if self._filled or force:
-                self._hand_back()
+            self._hand_back()
 
     def take_dropped(self) -> int:
         """Return how many records were dropped since this was last asked."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -217,18 +216,24 @@ class Machine:
         return self._timeline.stream(index, self._here.streams.get(index, 0) if stream is None else stream)
 
     def _wait(self, call: Call, stream: Stream, until_ns: int, event: int = 0) -> None:
-        # the lock is free while the host waits, so that other threads go on
-        caller: Any = self._caller(self.host_clock.now_ns())
+        caller = self._caller(self.host_clock.now_ns())
         with self._lock:
             begin_ns = self._submission.begin_wait(call, caller)
             error, self._replay.error = self._replay.error, None
-        end_ns = self.host_clock.wait_until_ns(until_ns)
+        end_ns = self._let_pass(until_ns)
         with self._lock:
             self._waited_until_ns = max(self._waited_until_ns, until_ns)
             self._submission.end_wait(call, caller, begin_ns, max(begin_ns, end_ns), stream, event)
         self._deliver_if_due()
         if error is not None:
             raise error
+
+    def _let_pass(self, until_ns: int) -> int:
+        if self.host_clock.virtual:
+            with self._lock:  # calls of other threads move the same number
+                return self.host_clock.wait_until_ns(until_ns)
+        # the lock is free while the host really waits, so that other threads go on
+        return self.host_clock.wait_until_ns(until_ns)
 
     def _deliver_if_due(self) -> None:
         if self.activity.is_due:

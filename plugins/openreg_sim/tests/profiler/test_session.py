@@ -114,6 +114,18 @@ def test_a_session_may_be_dropped_stopped_unstarted_or_stopped_twice(
     assert [record.activity_name for record in process(session).activities] == ["k"]
 
 
+def test_a_session_that_was_dropped_while_recording_leaves_nothing_to_the_next(
+    virtual: Runtime, configure: Any, capture: Any
+) -> None:
+    abandoned = configure()
+    abandoned.start()
+    abandoned.push_correlation_id(9)
+    virtual.launch("before")
+    virtual.device_synchronize()
+    logger = capture(lambda: virtual.launch("k"), KERNEL)
+    assert [(r.activity_type, r.activity_name, r.linked) for r in logger.activities] == [(KERNEL, "k", 0)]
+
+
 def test_the_hooks_may_run_on_different_threads(virtual: Runtime, configure: Any, process: Any) -> None:
     session, found = configure(KERNEL), []
 
