@@ -30,6 +30,8 @@ class ScriptedSession:
         self.config = config
         self.calls: list[str] = []
         self._profiler = profiler
+        for name, method in profiler.methods.items():
+            setattr(self, name, method)
 
     def start(self) -> Any:
         """Note the call."""
@@ -115,6 +117,7 @@ class ScriptedProfiler:
         faults: what a hook does instead, by hook name; ``"configure"`` and the session's methods.
         torch_device: the renamed backend it serves, if any.
         correlation: how it learns ids.
+        methods: further methods of its sessions, or others in place of those here, by name.
         dropped: what it says was lost: (count or None, reason).
         asked: the kinds that each `configure` asked for, oldest first.
         sessions: the sessions it made, oldest first.
@@ -124,6 +127,7 @@ class ScriptedProfiler:
     label: str = "scripted"
     script: Script = field(default=lambda start_ns, end_ns: ())
     faults: Mapping[str, Fault] = field(default_factory=dict)
+    methods: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     torch_device: str | None = None
     correlation: CorrelationAccess = CorrelationAccess.READ
     devices: list[DeviceInfo] = field(default_factory=list)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from devprof.errors import BuildError
 from devprof.native import build, load
 from devprof.torch.bridge_build import BRIDGE
 from devprof.torch.native_types import Block, PopFn, PushFn
@@ -145,5 +146,19 @@ def bridge() -> Bridge:
         BuildError: it cannot be built or loaded; one sentence says why. ``DEVPROF_BUILD=never`` forbids building.
     """
     if os.environ.get("DEVPROF_BUILD") != "never":
-        build(BRIDGE)
+        _build_once()
     return Bridge(load(BRIDGE))
+
+
+_FAILED: list[str] = []
+
+
+def _build_once() -> None:
+    """Build; what failed in this process is not tried again, since a compiler takes seconds at every profile."""
+    if _FAILED:
+        raise BuildError(_FAILED[0])
+    try:
+        build(BRIDGE)
+    except BuildError as error:
+        _FAILED.append(str(error))
+        raise

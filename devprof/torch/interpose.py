@@ -1,8 +1,8 @@
 """The wrap around torch's profiler entry points.
 
 `torch.autograd.profiler` is the only caller of `_prepare_profiler`, `_enable_profiler`, `_disable_profiler` and
-`_toggle_collection_dynamic` and looks them up as module names at each call; so replacing the names is enough, is reversible, and reaches every front end of torch's
-profiler. A profile without a devprof plugin passes straight through. The functions here only decide who may do what;
+`_toggle_collection_dynamic` and looks them up as module names at each call; so replacing the names is enough, is reversible,
+and reaches every front end of torch's profiler. A profile without a devprof plugin passes straight through. The functions here only decide who may do what;
 `TorchSession` does the work.
 """
 
@@ -155,7 +155,7 @@ class Interposer:
         profile = calling_profile()
         self._refuse_never_started(profile)
         run = self._active
-        if run is None and profile in self._idle:
+        if run is None and profile is not None and profile in self._idle:
             return profile.kineto_results
         if profile is None or run is None:
             return original(*args, **kwargs)
@@ -221,8 +221,8 @@ class Interposer:
         self._barred.add(profile)
         where = "this thread" if other.thread_id == run.thread_id else "another thread"
         raise SessionError(
-            f"a profile is {doing} on {where}; torch crashes when a second one starts beside it, so devprof, whose plugin takes "
-            "part, refuses. Stop the first profile, or put both into one"
+            f"a profile is {doing} on {where}; torch crashes when a second one starts beside it, so devprof, whose plugin "
+            "takes part, refuses. Stop the first profile, or put both into one"
         )
 
     def _claim_start(self, profile: Any) -> Run | None:

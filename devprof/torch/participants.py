@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch.profiler import ProfilerActivity
 
-from devprof.errors import BuildError, PluginWarning
-from devprof.registry import Catalogue, discover
+from devprof.errors import BuildError, PluginWarning, UsageError
+from devprof.registry import Catalogue, RegisteredProfiler, discover
 from devprof.torch.bridge import Bridge, bridge
+from devprof.torch.reports import tell
 from devprof.torch.request import Request
 from devprof.torch.session import TorchSession
 from devprof.torch.stub_table import install_stubs
@@ -50,7 +50,7 @@ def session_for(profile: Any, activities: Iterable[ProfilerActivity], filters: A
     if not request.types and not request.legacy:
         return None
     catalogue = discover()
-    plugins = catalogue.profilers_for(backend_name(), enabled()) if request.types else ()
+    plugins = _profilers_for(catalogue) if request.types else ()
     stubs = _stubs_for(catalogue) if request.legacy else None
     if not plugins and stubs is None:
         return None
@@ -62,6 +62,17 @@ def session_for(profile: Any, activities: Iterable[ProfilerActivity], filters: A
     return TorchSession(native, plugins, request)
 
 
+def _profilers_for(catalogue: Catalogue) -> tuple[RegisteredProfiler, ...]:
+    """Return the plugins that take part; one unknown name must not keep the others away."""
+    names = enabled()
+    try:
+        return catalogue.profilers_for(backend_name(), names)
+    except UsageError as error:
+        tell(f"devprof: {error}; the others take part", PluginWarning)
+        known = {name for one in catalogue.profilers for name in (one.name, one.plugin.name)}
+        return catalogue.profilers_for(backend_name(), names & known)
+
+
 def _stubs_for(catalogue: Catalogue) -> Any | None:
     name = backend_name()
     return next((found for found in catalogue.stubs if found.torch_device == name), None)
@@ -71,5 +82,5 @@ def _bridge_or_warn() -> Bridge | None:
     try:
         return bridge()
     except BuildError as error:
-        warnings.warn(f"devprof takes no part in this profile: {error}", PluginWarning, stacklevel=5)
+        tell(f"devprof takes no part in this profile: {error}", PluginWarning)
         return None

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 import warnings
 import weakref
+from pathlib import Path
 from typing import Any
 
-from devprof.capture import SessionReport
-from devprof.errors import LossWarning, UsageError
+import torch
 
-__all__ = ["attach", "last_report", "report_of", "warn_if_lossy"]
+import devprof
+from devprof.capture import SessionReport
+from devprof.errors import DevprofWarning, LossWarning, UsageError
+
+__all__ = ["attach", "last_report", "report_of", "tell", "warn_if_lossy"]
 
 log = logging.getLogger("devprof.torch")
+
+_NOT_THE_USERS = tuple(str(Path(str(package.__file__)).parent) + os.sep for package in (torch, devprof))
 
 _REPORTS: weakref.WeakKeyDictionary[Any, SessionReport] = weakref.WeakKeyDictionary()
 _LAST: list[SessionReport] = []
@@ -49,16 +57,23 @@ def last_report() -> SessionReport | None:
 
 
 def warn_if_lossy(report: SessionReport) -> None:
-    """Issue one warning where the report has something to say.
-
-    Where warnings are errors it is logged instead: an exception at the end of a profile would break the program that is
-    profiled, and leave torch's profiler between two states.
-    """
+    """Issue one warning where the report has something to say."""
     complaints = report.complaints()
-    if not complaints:
-        return
-    message = "devprof: " + "; ".join(complaints)
+    if complaints:
+        tell("devprof: " + "; ".join(complaints), LossWarning)
+
+
+def tell(message: str, category: type[DevprofWarning]) -> None:
+    """Issue a warning that points at the user's own line.
+
+    Where warnings are errors it is logged instead: an exception out of a profiler's entry points would break the program that
+    is profiled, and leave torch's profiler between two states.
+    """
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_NOT_THE_USERS):
+        frame = frame.f_back
+    registry = frame.f_globals.setdefault("__warningregistry__", {})
     try:
-        warnings.warn(message, LossWarning, stacklevel=2)
-    except LossWarning:
+        warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, registry=registry)
+    except category:
         log.warning(message)

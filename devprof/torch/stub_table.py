@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import itertools
 import threading
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +18,7 @@ from devprof.errors import PluginWarning
 from devprof.registry import STUBS_RETURNS, Guard, RegisteredStubs
 from devprof.torch.bridge import Bridge
 from devprof.torch.native_types import StubTable
+from devprof.torch.reports import tell
 
 __all__ = ["StubForwarder", "install_stubs"]
 
@@ -110,11 +110,10 @@ def install_stubs(bridge: Bridge, registered: RegisteredStubs) -> None:
         return
     other = ctypes.create_string_buffer(256)
     if not bridge.lib.devprof_stubs_register(other, len(other)):
-        warnings.warn(
+        tell(
             f"torch's legacy profiler already uses the stubs of another backend ({other.value.decode()}); those of plugin "
             f"{registered.name!r} are not installed, because torch keeps only one",
             PluginWarning,
-            stacklevel=2,
         )
         return
     forwarder = StubForwarder(bridge, registered)

@@ -30,6 +30,7 @@ from devprof.capture import PluginLedger
 from devprof.errors import DevprofWarning
 from devprof.model import ActivityType, GenericTraceActivity
 from devprof.testing import ScriptedProfiler, plugin_of
+from devprof.torch.text import TextCleaner
 from devprof.torch.verify import load_strict
 
 Join = Callable[..., ScriptedProfiler]
@@ -102,6 +103,11 @@ def exported(prof: Any, folder: Path) -> dict[str, Any]:
     path = folder / f"trace {next(_numbers)}.json"
     prof.export_chrome_trace(str(path))
     return load_strict(path)
+
+
+def cleaned(text: str) -> str:
+    """Return a text as the file holds it."""
+    return TextCleaner(lambda name: False).text(text)
 
 
 def slices(trace: dict[str, Any], *categories: str) -> list[dict[str, Any]]:
