@@ -139,4 +139,4 @@ def test_with_a_native_device_its_stacks_are_the_ones() -> None:
     assert (tracer.pop(USER), tracer.pop(USER)) == (8, 0)
     assert tracer.counts() == TracerCounts(unbalanced_pops=1, pushes=None, pops=None, stale=None)
     tracer.disable()
-    assert library.switched == [1, 0]
+    assert library.switched == [0, 1, 0]
