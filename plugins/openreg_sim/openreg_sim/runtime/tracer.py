@@ -78,7 +78,8 @@ class OpenRegTracer:
         self._native = self._find_native()
         if self._native is not None:
             self._native_unbalanced = self._native.orTracerUnbalancedPops()
-            self._native.orActivityEnableTracing_native(0)  # if another runtime left it on, turning it on starts no epoch
+            # off first: if another runtime left it on, turning it on again would start no epoch
+            self._native.orActivityEnableTracing_native(0)
             self._native.orActivityEnableTracing_native(1)
         self.enabled = True
 
