@@ -84,7 +84,7 @@ class IActivityProfilerSession(Protocol):
 
     Order: `start`, `stop`, `process_trace`, then the getters. A session may be dropped after `configure`, or stopped without
     ever being started; `stop` may be called twice. Only `start`, `stop` and `process_trace` are required: a method that a
-    session lacks is not called.
+    session lacks is not called. A class that names this protocol as its base inherits the others, which then say nothing.
     """
 
     def start(self) -> None:
@@ -99,9 +99,11 @@ class IActivityProfilerSession(Protocol):
 
     def status(self) -> TraceStatus:
         """Return the session's state; `ERROR` and `WARNING` are reported with `errors()`. Called after `stop`."""
+        return TraceStatus.READY
 
     def errors(self) -> Sequence[str]:
         """Return what went wrong, one sentence each. Called after `process_trace`; shown in the report and the trace."""
+        return ()
 
     def process_trace(
         self, logger: ActivityLogger, get_linked_activity: GetLinkedActivity, start_ns: int, end_ns: int
@@ -120,27 +122,34 @@ class IActivityProfilerSession(Protocol):
 
     def get_device_infos(self) -> Sequence[DeviceInfo]:
         """Return the devices that records refer to. Called after `process_trace`. Without it rows get plain names."""
+        return ()
 
     def get_resource_infos(self) -> Sequence[ResourceInfo]:
         """Return the streams, queues and engines that records refer to. As `get_device_infos`."""
+        return ()
 
     def get_device_properties(self) -> Sequence[Mapping[str, object]]:
         """Return facts about the devices for the trace's ``deviceProperties``; JSON values only. Called after `stop`."""
+        return ()
 
     def get_metadata(self) -> Mapping[str, object]:
         """Return facts about the capture for the trace's top level; JSON values only. Called after `process_trace`."""
+        return {}
 
     def get_trace_buffer(self) -> None:
         """Kineto's transfer of ownership; devprof owns a batch from `handle_activities` on. Called last, to release memory."""
 
     def clock_domain(self) -> ClockDomain | None:
         """Return the clock of this session's batches, or None for Unix ns. Called after `configure`."""
+        return None
 
     def sample_clock(self) -> int:
         """Read the device's clock, in ticks. Called several times in a row at start, at stop and in between; be quick."""
+        return 0
 
     def native_correlation(self) -> NativeCorrelation | None:
         """Return C functions to call at each push and pop (`CorrelationAccess.NATIVE`). Called after `configure`."""
+        return None
 
     def push_correlation_id(self, id: int) -> None:
         """An op with this id began on the calling thread. Called only under `CorrelationAccess.PYTHON`, on the op's thread.
