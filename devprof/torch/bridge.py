@@ -78,6 +78,23 @@ class Replayed(NamedTuple):
     spent_ns: int
 
 
+class _PythonMirror:
+    """Two C functions that call whatever Python functions are set; used again by later sessions."""
+
+    def __init__(self) -> None:
+        self.functions: tuple[Callable[[int, int], None], Callable[[int], None]] | None = None
+        self._callbacks = PushFn(self._push), PopFn(self._pop)
+        self.addresses = [ctypes.cast(callback, c_void_p).value or 0 for callback in self._callbacks]
+
+    def _push(self, kind: int, id: int) -> None:
+        if (functions := self.functions) is not None:
+            functions[0](kind, id)
+
+    def _pop(self, kind: int) -> None:
+        if (functions := self.functions) is not None:
+            functions[1](kind)
+
+
 class Bridge:
     """The loaded library. Registers devprof's child profiler with Kineto when made."""
 
@@ -86,14 +103,14 @@ class Bridge:
         for name, (result, arguments) in _SIGNATURES.items():
             function = getattr(library, name)
             function.restype, function.argtypes = result, arguments
-        self._mirrors: list[object] = []  # ctypes callbacks must outlive their use by native code
+        self._python_mirrors: list[_PythonMirror] = []  # never freed: native code may be about to call one
         library.devprof_register()
         atexit.register(self.shut_down)
 
     def shut_down(self) -> None:
         """Cut every path from native code to Python; the interpreter is about to go."""
         self.lib.devprof_stubs_set(None)
-        self.lib.devprof_correlation_clear_mirrors()
+        self.clear_mirrors()
 
     def now_ns(self) -> int:
         """Read the clock of Kineto's windows, Unix ns."""
@@ -132,10 +149,17 @@ class Bridge:
 
     def mirror_python(self, push: Callable[[int, int], None], pop: Callable[[int], None]) -> bool:
         """As `mirror`, with Python functions; they cost a GIL round trip per op."""
-        callbacks = PushFn(push), PopFn(pop)
-        self._mirrors.append(callbacks)
-        addresses = [ctypes.cast(callback, c_void_p).value or 0 for callback in callbacks]
-        return self.mirror(*addresses)
+        free = next((mirror for mirror in self._python_mirrors if mirror.functions is None), None)
+        if free is None:
+            self._python_mirrors.append(free := _PythonMirror())
+        free.functions = push, pop
+        return self.mirror(*free.addresses)
+
+    def clear_mirrors(self) -> None:
+        """Have nobody called any more."""
+        self.lib.devprof_correlation_clear_mirrors()
+        for mirror in self._python_mirrors:
+            mirror.functions = None
 
 
 @functools.cache

@@ -2,8 +2,8 @@
 
 `torch.autograd.profiler` is the only caller of `_prepare_profiler`, `_enable_profiler`, `_disable_profiler` and
 `_toggle_collection_dynamic` and looks them up as module names at each call; so replacing the names is enough, is reversible,
-and reaches every front end of torch's profiler. A profile without a devprof plugin passes straight through. The functions here only decide who may do what;
-`TorchSession` does the work.
+and reaches every front end of torch's profiler. A profile without a devprof plugin passes straight through. The functions
+here only decide who may do what; `TorchSession` does the work.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ class TorchSession:
 
     def _mirror_stacks(self) -> None:
         bridge = self._bridge
-        bridge.lib.devprof_correlation_clear_mirrors()
+        bridge.clear_mirrors()
         for lane in self._capture.lanes:
             if lane.alive and lane.native_correlation is not None:
                 bridge.mirror(lane.native_correlation.push, lane.native_correlation.pop)
@@ -184,7 +184,7 @@ class TorchSession:
             report.notes.append(f"{replayed.outside} records started before torch's own window and were left out")
 
     def _release(self) -> None:
-        self._bridge.lib.devprof_correlation_clear_mirrors()
+        self._bridge.clear_mirrors()
         correlation.set_provider(None)
         if self._generation:
             self._bridge.lib.devprof_capture_drop(self._generation)
