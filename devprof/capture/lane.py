@@ -193,6 +193,7 @@ class Lane:
         said = self._said
         result = replace(
             said,
+            batches=[],
             device_infos=list(said.device_infos),
             resource_infos=list(said.resource_infos),
             device_properties=list(said.device_properties),

@@ -20,8 +20,8 @@ def _facts(outcome: Outcome) -> tuple[bool, BaseException | None, bool, BaseExce
 class Waited(PhaseRunner):
     """Tells when somebody was in a hurry."""
 
-    def __init__(self, **options: float) -> None:
-        super().__init__(LONG_S, **options)
+    def __init__(self, *, grace_s: float) -> None:
+        super().__init__(LONG_S, grace_s=grace_s)
         self.hurried = threading.Event()
 
     def hurry(self) -> None:

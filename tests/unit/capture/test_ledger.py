@@ -1,0 +1,146 @@
+"""The account adds up, and says in words what a user should know."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+
+from devprof.capture import PluginLedger, SessionReport
+from devprof.capture.ledger import OUTSIDE_WINDOW
+
+
+def _ledger() -> PluginLedger:
+    return PluginLedger(
+        "demo",
+        emitted=10,
+        dropped=Counter({"before window": 2, "buffer full": 3}),
+        rejected=Counter({"no timestamp": 1}),
+        notes=Counter({"unlinked": 4}),
+        lost_unknown=["ring overrun"],
+        errors=["driver too old"],
+        failures=["plugin 'demo', session.errors: returned None"],
+        device_work=8,
+        linked=6,
+        clock={"drift_ppm": 1.5},
+    )
+
+
+def test_what_was_produced_is_what_became_of_it() -> None:
+    ledger = _ledger()
+    assert (ledger.produced, ledger.lost) == (10 + 5 + 1, 3 + 1)
+
+
+@pytest.mark.parametrize("reason", OUTSIDE_WINDOW)
+def test_a_record_outside_the_window_is_dropped_and_not_lost(reason: str) -> None:
+    ledger = PluginLedger("demo", dropped=Counter({reason: 5}))
+    assert (ledger.produced, ledger.lost, ledger.clean) == (5, 0, True)
+
+
+@pytest.mark.parametrize(
+    "ledger",
+    [
+        PluginLedger("demo", dropped=Counter({"buffer full": 1})),
+        PluginLedger("demo", rejected=Counter({"no timestamp": 1})),
+        PluginLedger("demo", lost_unknown=["x"]),
+        PluginLedger("demo", errors=["x"]),
+        PluginLedger("demo", failures=["x"]),
+    ],
+)
+def test_a_loss_or_a_failure_of_any_kind_is_not_clean(ledger: PluginLedger) -> None:
+    assert not ledger.clean
+    assert not SessionReport("torch", {"demo": ledger}, complete=True).clean
+
+
+def test_the_account_is_json_and_complete() -> None:
+    assert json.loads(json.dumps(_ledger().as_dict())) == {
+        "produced": 16,
+        "emitted": 10,
+        "dropped": {"before window": 2, "buffer full": 3},
+        "rejected": {"no timestamp": 1},
+        "lost_unknown": ["ring overrun"],
+        "device_work": 8,
+        "linked": 6,
+        "notes": {"unlinked": 4},
+        "errors": ["driver too old"],
+        "failures": ["plugin 'demo', session.errors: returned None"],
+        "clock": {"drift_ppm": 1.5},
+    }
+
+
+def test_the_account_in_words_has_a_line_for_everything() -> None:
+    assert list(_ledger().lines()) == [
+        "demo: produced 16 = emitted 10 + dropped 5 + rejected 1; 6 of 8 device records linked",
+        "  dropped: 2 before window",
+        "  dropped: 3 buffer full",
+        "  rejected: 1 no timestamp",
+        "  note: 4 unlinked",
+        "  lost, number unknown: ring overrun",
+        "  error: driver too old",
+        "  error: plugin 'demo', session.errors: returned None",
+    ]
+
+
+def test_a_copy_of_the_account_does_not_change_with_it() -> None:
+    ledger = _ledger()
+    copy = json.dumps(ledger.as_dict())
+    before = ledger.as_dict()
+    ledger.dropped["late"] += 1
+    ledger.errors.append("late")
+    ledger.clock["late"] = 1
+    assert json.dumps(before) == copy
+
+
+# -- the session's report ---------------------------------------------------------------------------------------------
+
+
+def test_a_complete_session_without_loss_is_clean_and_has_nothing_to_say() -> None:
+    report = SessionReport("torch", {"demo": PluginLedger("demo", emitted=3, device_work=3, linked=3)}, complete=True)
+    assert (report.clean, report.complaints()) == (True, [])
+
+
+def test_a_session_that_is_not_complete_is_not_clean() -> None:
+    assert not SessionReport("torch", {"demo": PluginLedger("demo")}).clean
+
+
+def test_complaints_name_losses_with_their_reasons_and_not_what_was_warned_of() -> None:
+    report = SessionReport("torch", {"demo": _ledger()}, complete=True, notes=["cut short"])
+    assert report.complaints() == [
+        "cut short",
+        "demo: 4 of 16 records are not in the trace (3 buffer full, 1 no timestamp)",
+        "demo: an unknown number of records was lost (ring overrun)",
+        "demo: driver too old",
+    ]
+
+
+def test_device_work_without_any_link_is_a_complaint_with_the_likely_cause() -> None:
+    ledgers = {"demo": PluginLedger("demo", emitted=5, device_work=4)}
+    [complaint] = SessionReport("torch", ledgers, complete=True).complaints()
+    assert complaint.startswith("demo: 0 of 4 device records linked to an op; most likely")
+
+
+def test_where_the_host_records_no_ops_nothing_can_be_linked_and_nobody_complains() -> None:
+    ledgers = {"demo": PluginLedger("demo", emitted=5, device_work=4)}
+    report = SessionReport("torch", ledgers, complete=True, host_ops=False)
+    assert (report.complaints(), report.clean) == ([], True)
+
+
+def test_the_report_is_json_and_names_its_plugins() -> None:
+    report = SessionReport("torch", {"demo": _ledger()}, start_ns=1, end_ns=2, complete=True, notes=["x"])
+    assert json.loads(json.dumps(report.as_dict())) == {
+        "host": "torch",
+        "start_ns": 1,
+        "end_ns": 2,
+        "complete": True,
+        "notes": ["x"],
+        "plugins": {"demo": _ledger().as_dict()},
+    }
+
+
+def test_the_report_reads_as_its_ledgers_and_notes() -> None:
+    report = SessionReport("torch", {"demo": PluginLedger("demo", emitted=1)}, notes=["cut short"])
+    assert str(report) == (
+        "demo: produced 1 = emitted 1 + dropped 0 + rejected 0; 0 of 0 device records linked\ncut short"
+    )
+    assert str(SessionReport("torch")) == "no devprof plugin took part"
