@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from devprof.model.batch import UNIX_NS
+
 __all__ = ["HOST_CLOCK", "ClockDomain", "ClockSample"]
 
-HOST_CLOCK = "unix_ns"
+HOST_CLOCK = UNIX_NS
 """Nanoseconds since the Unix epoch, CLOCK_REALTIME: the clock of `time.time_ns()` and of Kineto's windows."""
 
 

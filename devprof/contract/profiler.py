@@ -10,8 +10,9 @@ Source: libkineto/include/IActivityProfiler.h. Differences from C++, each with i
   for it (`Capabilities.correlation`), because a Python call per op costs as much as torch's whole profiling.
 
 Every hook: if it raises or returns a wrong type, the plugin is set aside for the rest of that session, one `PluginWarning`
-names it, and the user's program, the host's trace and the next session go on. If it does not come back within its budget
-it is quarantined for the life of the process.
+names it, and the user's program, the host's trace and the next session go on. Where it was recording, `stop` is still called
+once, so that its device does not record on. If a hook does not come back within its budget, its plugin is quarantined for the
+life of the process; cut short by the user's Ctrl-C, until the hook comes back.
 """
 
 from __future__ import annotations
