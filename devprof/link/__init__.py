@@ -5,15 +5,18 @@ In: the batches of one plugin in one session, in Unix ns.
 Out: masks, link columns and spans beside the batches, with a count of everything that did not fit.
 Never: changes a record's time, invents device work, or knows a vendor's names or a host.
 
-Order: `join_launches`, `apply_window`, `link`, then `annotations` and `overlapping_rows`. A "row" is a record's position in
-all batches laid end to end.
+Order: `join_launches`, `apply_window`, `link`, then `annotation_spans` and `overlapping_rows`. A "row" is a record's
+position in all batches laid end to end.
 """
 
 from devprof.link.join import LaunchJoin, join_launches
 from devprof.link.linking import LinkCounts, LinkedColumns, LinkResult, link
 from devprof.link.overlaps import RowOverlaps, overlapping_rows
-from devprof.link.user_spans import AnnotationSpans, annotations
+from devprof.link.user_spans import AnnotationSpans, annotation_spans
 from devprof.link.window import WindowResult, apply_window
+
+annotations = annotation_spans
+"""The same; a module with ``from __future__ import annotations`` has that name already and says `annotation_spans`."""
 
 __all__ = [
     "AnnotationSpans",
@@ -23,6 +26,7 @@ __all__ = [
     "LinkedColumns",
     "RowOverlaps",
     "WindowResult",
+    "annotation_spans",
     "annotations",
     "apply_window",
     "join_launches",

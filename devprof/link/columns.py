@@ -102,15 +102,14 @@ def codes_of(values: Longs, *others: Longs) -> tuple[Longs, ...]:
 
     Returns:
         Codes of each array, int64, from 0, equal where values are equal; a value of `others` that is not among `values` gets
-        -1. Codes are below ``8 * (n + 128)``; not every code need occur.
+        -1. Codes are below ``8 * (n + 128)`` plus the lengths of `others`; not every code need occur.
     """
     if len(values) == 0:
         return (values, *(np.full(len(other), -1, dtype=np.int64) for other in others))
     low, high = int(values.min()), int(values.max())
     if high - low < _SPARSE * (len(values) + 128):
         return (values - low, *(_shifted(other, low, high) for other in others))
-    table = np.unique(values)
-    return (np.searchsorted(table, values), *(_searched(table, other) for other in others))
+    return _ranked(values, *others)
 
 
 def distinct(values: Longs) -> Longs:
@@ -150,7 +149,14 @@ def _shifted(values: Longs, low: int, high: int) -> Longs:
     return np.where((values >= low) & (values <= high), values - low, -1)
 
 
-def _searched(table: Longs, values: Longs) -> Longs:
-    found = np.searchsorted(table, values)
-    found[found == len(table)] = 0
-    return np.where(table[found] == values, found, -1)
+def _ranked(values: Longs, *others: Longs) -> tuple[Longs, ...]:
+    every = np.concatenate([values, *others])
+    order = np.argsort(every)
+    ordered = every[order]
+    rank = np.concatenate([[0], np.cumsum(ordered[1:] != ordered[:-1])])
+    codes = np.empty(len(every), dtype=np.int64)
+    codes[order] = rank
+    found, *rest = np.split(codes, np.cumsum([len(values), *map(len, others)])[:-1])
+    occurs = np.zeros(int(rank[-1]) + 1, dtype=np.bool_)
+    occurs[found] = True
+    return (found, *(np.where(occurs[one], one, -1) for one in rest))

@@ -136,7 +136,7 @@ def link(
         join: their join (`WindowResult.apply` gives both).
         known_ops: says of distinct op ids, ascending int64, which ones the host recorded; None: all of them. Never asked for 0.
         launch_base: first launch number to give out.
-        user_parents: enclosing user range of each user id, 0 or absent: none; kept for `annotations`.
+        user_parents: enclosing user range of each user id, 0 or absent: none; kept for `annotation_spans`.
         device_offset: added to the device index of records on devices.
         uncertainty_ns: uncertainty of the plugin's clock; work may seem to start that much before its launch.
 

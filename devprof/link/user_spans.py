@@ -3,6 +3,8 @@
 Kineto makes these spans for its own GPU profiler only (libkineto/src/GpuUserEventMap), never for a child profiler's records.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from devprof.errors import UsageError
-from devprof.link.columns import WORK, Longs, classes_of, distinct, longs, on_device
+from devprof.link.columns import WORK, Bools, Longs, classes_of, distinct, longs, on_device
 from devprof.link.linking import LinkResult
 from devprof.link.overlaps import places_of, rows_by_place
-from devprof.link.span_rows import cut_for_widening, lanes_of, name_extra_rows
+from devprof.link.span_rows import cut_for_widening, edges_at, lanes_of, name_extra_rows
 from devprof.link.spans import Spans, spans_of_work, with_enclosing
 from devprof.model import ActivityBatch, ResourceInfo
 
-__all__ = ["AnnotationSpans", "annotations"]
+__all__ = ["AnnotationSpans", "annotation_spans"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +48,7 @@ class AnnotationSpans:
         return len(self.user_id)
 
 
-def annotations(
+def annotation_spans(
     batches: Sequence[ActivityBatch],
     link_result: LinkResult,
     user_parents: Mapping[int, int] | None = None,
@@ -60,7 +62,8 @@ def annotations(
         link_result: their links: user ids after inheritance, device indices with the offset.
         user_parents: enclosing user range of each user id, 0 or absent: none. None: those given to `link`.
         widened_by_ns: what the writer will add to both ends of each span: 1 for Kineto, 0 for devprof's own exports. Where
-            the gap between two spans is too small for that, they are cut by as much, so that what is written is the truth.
+            the gap to another span, or to other work, is too small for that, a span is cut by as much, so that what is written
+            is the truth.
 
     Raises:
         UsageError: `widened_by_ns` is neither 0 nor 1.
@@ -68,7 +71,8 @@ def annotations(
     if widened_by_ns not in (0, 1):
         raise UsageError(f"spans are widened by 0 or 1 ns, found {widened_by_ns}")
     users = _linked(link_result, "linked_user")
-    rows = np.flatnonzero((classes_of(batches) == WORK) & (users != 0))
+    is_work = classes_of(batches) == WORK
+    rows = np.flatnonzero(is_work & (users != 0))
     if len(rows) == 0:
         return _nothing()
     device = _linked(link_result, "device")[rows]
@@ -83,7 +87,8 @@ def annotations(
     at = record_at[spans.place]
     order = np.lexsort((ancestry.depth[spans.user], -spans.end, spans.start, spans.place))
     spans = Spans(spans.user[order], spans.place[order], spans.start[order], spans.end[order])
-    begin, stop, lanes = _separated(spans, widened_by_ns)
+    held = _held_by_work(batches, is_work, spans) if widened_by_ns else None
+    begin, stop, lanes = _separated(spans, widened_by_ns, held)
     device, resource = device[at[order]], resource[at[order]]
     extra: tuple[ResourceInfo, ...] = ()
     if lanes.any():
@@ -92,14 +97,24 @@ def annotations(
     return AnnotationSpans(ancestry.ids[spans.user], device.astype(np.int32), resource, begin, stop, extra, n_displaced)
 
 
-def _separated(spans: Spans, widened_by_ns: int) -> tuple[Longs, Longs, Longs]:
+def _held_by_work(batches: Sequence[ActivityBatch], is_work: Bools, spans: Spans) -> tuple[Bools, Bools]:
+    """Say at which starts of spans other work ends, and at which ends other work starts: there is no room to widen.
+
+    On a busy stream the work of one range follows right behind that of another, or of none. The row is not looked at: a span
+    that is cut without need is still written as it was measured.
+    """
+    start, end = longs(batches, "start"), longs(batches, "end")
+    return edges_at(spans.start, end[is_work]), edges_at(spans.end, start[is_work])
+
+
+def _separated(spans: Spans, widened_by_ns: int, held: tuple[Bools, Bools] | None) -> tuple[Longs, Longs, Longs]:
     """Return start, end and lane of each span, so that no two cross on a lane, also once they are widened."""
     start, end = spans.start.copy(), spans.end.copy()
     lanes = np.zeros(len(spans), dtype=np.int64)
     for rows in rows_by_place(spans.place):
         begin, stop = start[rows], end[rows]
         if widened_by_ns:
-            begin, stop = cut_for_widening(begin, stop)
+            begin, stop = cut_for_widening(begin, stop, held and (held[0][rows], held[1][rows]))
             start[rows], end[rows] = begin, stop
         lanes[rows] = lanes_of(begin - widened_by_ns, stop + widened_by_ns)
     return start, end, lanes

@@ -511,6 +511,13 @@ RANGES = (
         source="B65",
     ),
     Case(
+        "a range right between work of no range is written as it was measured",
+        (*_step(0, (90, 100)), *_step(3, (100, 110), (110, 120)), *_step(0, (120, 130))),
+        _kept_in(0, 3, 3, 0),
+        spans=(Span(3, 0, 1, 100, 120),),
+        source="B65",
+    ),
+    Case(
         "a range has one span on each device and stream that it used",
         (
             *_step(3, (0, 10)),
@@ -550,13 +557,13 @@ RANGES = (
         "ranges of two threads that cross on a stream are put on two rows",
         (*_step(3, (0, 10)), *_step(4, (10, 20)), *_step(3, (20, 30)), *_step(4, (30, 40))),
         _kept_in(3, 4, 3, 4),
-        spans=(Span(3, 0, 1, -1, 31), Span(4, 0, 1, 9, 41, row=2)),
+        spans=(Span(3, 0, 1, -1, 30), Span(4, 0, 1, 10, 41, row=2)),
     ),
     Case(
         "a third range that crosses both gets a third row",
         (*_step(3, (0, 10), (40, 50)), *_step(4, (10, 20), (60, 70)), *_step(5, (20, 30), (80, 90))),
         _kept_in(3, 3, 4, 4, 5, 5),
-        spans=(Span(3, 0, 1, -1, 51), Span(4, 0, 1, 9, 71, row=2), Span(5, 0, 1, 19, 91, row=3)),
+        spans=(Span(3, 0, 1, -1, 51), Span(4, 0, 1, 10, 71, row=2), Span(5, 0, 1, 20, 91, row=3)),
     ),
     Case(
         "work that took its range from its launch is spanned",

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from devprof.link import LinkResult, annotations, apply_window, join_launches, link
+from devprof.link import LinkResult, annotation_spans, apply_window, join_launches, link
 from devprof.model import ActivityBatch
 from tests.cases.linking import CASES, OWN, Case, Gone, Kept, Span
 
@@ -94,7 +94,7 @@ def test_numbers_are_dense_positive_and_every_arrow_has_one_start_and_an_end(cas
 @pytest.mark.parametrize("case", [case for case in CASES if case.spans is not None], ids=str)
 def test_user_ranges_are_spanned_as_the_case_says(case: Case, size: int) -> None:
     kept, _, _, result = _linked(case, size)
-    spans = annotations(kept, result)
+    spans = annotation_spans(kept, result)
     rows = {row.id: int(row.name.split()[-1]) for row in spans.extra_rows}
     streams = {row.id: int(row.name.split()[1]) for row in spans.extra_rows}
     found = [
