@@ -54,10 +54,19 @@ def drain(bridge: Bridge, capture: CaptureSession, generation: int, end_ns: int)
             device_offset=device_offset,
         )
         next_launch = lane.next_launch
-        properties += map(dict, lane.device_properties)
+        properties += [*map(dict, lane.device_properties), *_properties(lane, device_offset)]
         greatest = _deliver(bridge, generation, _with_known_ranges(lane, parents), device_offset, taken)
         device_offset = _next_offset(device_offset, greatest)
     _describe(bridge, capture, generation, properties)
+
+
+def _properties(lane: LinkedLane, device_offset: int) -> list[dict[str, object]]:
+    """Return the facts that came with the devices' names."""
+    return [
+        {"id": info.id + device_offset, "name": info.name, **info.properties}
+        for info in lane.device_infos
+        if info.properties
+    ]
 
 
 def _next_offset(offset: int, greatest_device: int) -> int:
