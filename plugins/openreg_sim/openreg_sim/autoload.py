@@ -78,7 +78,9 @@ def _arm() -> Status:
     from openreg_sim.build_spec import openreg_build
 
     if find(openreg_build()) is None:
-        return Status(State.NOT_BUILT, f"its native library has not been built for this torch, run `devprof build {NAME}`")
+        return Status(
+            State.NOT_BUILT, f"its native library has not been built for this torch, run `devprof build {NAME}`"
+        )
     from openreg_sim.device.install import install
 
     install()

@@ -123,15 +123,32 @@ class Generator final : public c10::GeneratorImpl {
 
   const at::Generator& host() const { return host_; }
 
-  void set_current_seed(uint64_t seed) override { host_.set_current_seed(seed); }
-  void set_offset(uint64_t offset) override { host_.set_offset(offset); }
-  uint64_t get_offset() const override { return host_.get_offset(); }
-  uint64_t current_seed() const override { return host_.current_seed(); }
-  uint64_t seed() override { return impl().seed(); }
-  void set_state(const c10::TensorImpl& state) override { impl().set_state(state); }
-  c10::intrusive_ptr<c10::TensorImpl> get_state() const override { return impl().get_state(); }
+  void set_current_seed(uint64_t seed) override {
+    const auto lock = guard();
+    impl().set_current_seed(seed);
+  }
+  void set_offset(uint64_t offset) override { impl().set_offset(offset); }
+  uint64_t get_offset() const override { return impl().get_offset(); }
+  uint64_t current_seed() const override {
+    const auto lock = guard();
+    return impl().current_seed();
+  }
+  uint64_t seed() override {
+    const auto lock = guard();
+    return impl().seed();
+  }
+  void set_state(const c10::TensorImpl& state) override {
+    const auto lock = guard();
+    impl().set_state(state);
+  }
+  c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
+    const auto lock = guard();
+    return impl().get_state();
+  }
 
  private:
+  // CPU kernels hold this lock while they draw.
+  std::lock_guard<std::mutex> guard() const { return std::lock_guard<std::mutex>(impl().mutex_); }
   c10::GeneratorImpl& impl() const { return *host_.unsafeGetGeneratorImpl(); }
   Generator* clone_impl() const override { return new Generator(device_.index(), host_.clone()); }
 

@@ -138,10 +138,11 @@ inline const OpInfo& info_of(const OperatorHandle& op) {
 
 // --- sharing memory between a device tensor and a CPU tensor -------------------------------------------------------------
 
-// The same functionality, on another backend.
+// The same functionality on another backend. Autocast has a key of its own for each backend, and Python was here before.
 inline c10::DispatchKeySet move_keys(c10::DispatchKeySet keys, c10::BackendComponent from, c10::BackendComponent to) {
   constexpr c10::DispatchKeySet python({c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot});
-  return (keys.remove_backend(from) | c10::DispatchKeySet(to)) - python;
+  const auto moved = keys.remove_backend(from) | c10::DispatchKeySet(to);
+  return (moved - python - c10::autocast_dispatch_keyset) | c10::getAutocastRelatedKeySetFromBackend(to);
 }
 
 // A tensor with the layout of `like` over another storage.
@@ -165,32 +166,31 @@ struct SharedTensor {
   bool written;
 };
 
-// Finds an entry by address: a few by looking, many (foreach ops) by a table.
+// Finds a position by an address: a few by looking, many (foreach ops) by a table.
 class AddressIndex {
  public:
   void add(const void* address, size_t position) {
-    addresses_.push_back(address);
-    if (addresses_.size() == kFew + 1) {
-      for (size_t i = 0; i < kFew; ++i) table_.emplace(addresses_[i], i);
-    }
-    if (addresses_.size() > kFew) table_.emplace(address, position);
+    if (entries_.size() == kFew && !table_) table_ = std::make_unique<Table>(entries_.begin(), entries_.end());
+    if (table_) table_->emplace(address, position);
+    else entries_.emplace_back(address, position);
   }
   // The position, or -1.
   ptrdiff_t find(const void* address) const {
-    if (addresses_.size() > kFew) {
-      const auto found = table_.find(address);
-      return found == table_.end() ? -1 : static_cast<ptrdiff_t>(found->second);
+    if (table_) {
+      const auto found = table_->find(address);
+      return found == table_->end() ? -1 : static_cast<ptrdiff_t>(found->second);
     }
-    for (size_t i = 0; i < addresses_.size(); ++i) {
-      if (addresses_[i] == address) return static_cast<ptrdiff_t>(i);
+    for (const auto& [known, position] : entries_) {
+      if (known == address) return static_cast<ptrdiff_t>(position);
     }
     return -1;
   }
 
  private:
+  using Table = std::unordered_map<const void*, size_t>;
   static constexpr size_t kFew = 16;
-  c10::SmallVector<const void*, kFew> addresses_;
-  std::unordered_map<const void*, size_t> table_;
+  c10::SmallVector<std::pair<const void*, size_t>, kFew> entries_;
+  std::unique_ptr<Table> table_;
 };
 
 // --- one call ------------------------------------------------------------------------------------------------------------
@@ -202,9 +202,8 @@ class Call {
 
   void run() {
     if (info_.role == Role::Copy) note_copy();
-    if (info_.role != Role::View) host_start_ns_ = unix_ns();
     share_arguments();
-    if (info_.role != Role::View) host_end_ns_ = unix_ns();
+    if (info_.role != Role::View) make_call();
     {
       const NoProfilerState no_memory_events;
       const at::DisableRecordFunctionGuard no_inner_ops;
@@ -288,7 +287,7 @@ class Call {
                       c10::Device(c10::DeviceType::CPU));
     c10::Storage cpu(c10::Storage::use_byte_size_t(), static_cast<int64_t>(size), std::move(view), c10::GetAllocator(c10::DeviceType::CPU), true);
     storage_index_.add(impl, storages_.size());
-    cpu_storage_index_.add(cpu.unsafeGetStorageImpl(), storages_.size());
+    storage_index_.add(cpu.unsafeGetStorageImpl(), storages_.size());
     storages_.push_back({storage, std::move(cpu), data.get(), size});
     return storages_.back();
   }
@@ -296,6 +295,7 @@ class Call {
   at::Tensor share(const at::Tensor& tensor) {
     c10::TensorImpl* const impl = tensor.unsafeGetTensorImpl();
     see_device(tensor.device());
+    if (info_.role != Role::View) signature_.add(tensor);
     const ptrdiff_t known = tensor_index_.find(impl);
     if (known >= 0) {
       tensors_[known].written |= info_.writes[argument_];
@@ -305,9 +305,8 @@ class Call {
                                 " got a tensor with layout ", tensor.layout(), ", only strided tensors are supported");
     at::Tensor cpu = same_layout(share(tensor.storage()).cpu, tensor,
                                  move_keys(tensor.key_set(), c10::BackendComponent::PrivateUse1Bit, c10::BackendComponent::CPUBit));
-    if (info_.role != Role::View) signature_.add(tensor);
     tensor_index_.add(impl, tensors_.size());
-    cpu_tensor_index_.add(cpu.unsafeGetTensorImpl(), tensors_.size());
+    tensor_index_.add(cpu.unsafeGetTensorImpl(), tensors_.size());
     tensors_.push_back({tensor, cpu, info_.writes[argument_]});
     return cpu;
   }
@@ -362,12 +361,12 @@ class Call {
 
   at::Tensor to_device(at::Tensor cpu) {
     if (!cpu.defined() || !cpu.is_cpu()) return cpu;
-    const ptrdiff_t known = cpu_tensor_index_.find(cpu.unsafeGetTensorImpl());
+    const ptrdiff_t known = tensor_index_.find(cpu.unsafeGetTensorImpl());
     if (known >= 0) return tensors_[known].device;
     TORCH_CHECK_NOT_IMPLEMENTED(cpu.layout() == c10::kStrided && cpu.unsafeGetTensorImpl()->has_storage(), "openreg: ",
                                 info_.name, " makes a tensor with layout ", cpu.layout(), ", only strided ones are supported");
     const auto keys = move_keys(cpu.key_set(), c10::BackendComponent::CPUBit, c10::BackendComponent::PrivateUse1Bit);
-    const ptrdiff_t shared = cpu_storage_index_.find(cpu.storage().unsafeGetStorageImpl());
+    const ptrdiff_t shared = storage_index_.find(cpu.storage().unsafeGetStorageImpl());
     if (shared >= 0) return same_layout(storages_[shared].device, cpu, keys);
     if (results_stay_on_cpu_) return cpu;
     at::Tensor out = same_layout(adopt(cpu), cpu, keys);
@@ -388,7 +387,7 @@ class Call {
     c10::DataPtr data = from.unsafeGetStorageImpl()->set_data_ptr(c10::DataPtr());
     c10::Storage to(c10::Storage::use_byte_size_t(), static_cast<int64_t>(size),
                     adopt_memory(std::move(data), size, static_cast<c10::DeviceIndex>(result_device_)), &allocator(), true);
-    cpu_storage_index_.add(from.unsafeGetStorageImpl(), storages_.size());  // further results may be views of it
+    storage_index_.add(from.unsafeGetStorageImpl(), storages_.size());  // further results may be views of it
     storages_.push_back({to, from, nullptr, size});
     return to;
   }
@@ -426,7 +425,7 @@ class Call {
 
   void repair(SharedTensor& tensor) {
     c10::TensorImpl& device = *tensor.device.unsafeGetTensorImpl();
-    const ptrdiff_t shared = cpu_storage_index_.find(tensor.cpu.storage().unsafeGetStorageImpl());
+    const ptrdiff_t shared = storage_index_.find(tensor.cpu.storage().unsafeGetStorageImpl());
     const c10::Storage storage = shared >= 0 ? storages_[shared].device : adopt(tensor.cpu);
     if (!storage.is_alias_of(device.storage())) device.set_storage_keep_dtype(storage);
     if (tensor.cpu.sizes() != device.sizes() || tensor.cpu.strides() != device.strides() ||
@@ -435,42 +434,40 @@ class Call {
     }
   }
 
+  // The call of the device as the host's clock sees it: well inside the op's own interval, and before the numerics, which a
+  // real device would not make the host wait for.
+  void make_call() {
+    record_ = make_record(CallKind::Launch, device_, current_streams[device_], unix_ns());
+    record_.name = info_.name_number;
+    record_.signature = signature_.number();
+    record_.host_end_ns = unix_ns();
+  }
+
   // What the device is told. Only work is: a call that made fresh memory or wrote to an argument.
   void queue() {
     if (info_.role == Role::View) return;
     if (info_.role == Role::Copy) return queue_copy();
-    if (info_.role == Role::ReadScalar) return queue_read(tensors_.empty() ? 0 : tensors_[0].device.itemsize());
+    if (info_.role == Role::ReadScalar) return queue_read();
     bool works = is_fresh_ || info_.host_waits;
     for (const SharedTensor& tensor : tensors_) works |= tensor.written;
     if (!works) return;
     if (info_.role == Role::Zero && tensors_[0].device.is_non_overlapping_and_dense()) {
-      Record record = new_record(CallKind::Memset);
-      record.bytes = static_cast<int64_t>(tensors_[0].device.nbytes());
-      ring().push(record);
-    } else {
-      queue_launch();
+      become(CallKind::Memset, static_cast<int64_t>(tensors_[0].device.nbytes()));
     }
+    ring().push(record_);
     if (info_.host_waits) wait_for_stream();
   }
 
-  Record new_record(CallKind kind) const {
-    Record record = make_record(kind, device_, current_streams[device_], host_start_ns_);
-    record.host_end_ns = host_end_ns_;
-    return record;
+  void become(CallKind kind, int64_t bytes) {
+    record_.kind = kind;
+    record_.bytes = bytes;
+    record_.name = record_.signature = 0;
   }
 
-  void queue_launch() {
-    Record record = new_record(CallKind::Launch);
-    record.name = info_.name_number;
-    record.signature = signature_.number();
-    ring().push(record);
-  }
-
-  void queue_read(size_t size) {
-    Record record = new_record(CallKind::Memcpy);
-    record.copy_kind = CopyKind::DeviceToHost;
-    record.bytes = static_cast<int64_t>(size);
-    ring().push(record);
+  void queue_read() {
+    become(CallKind::Memcpy, tensors_.empty() ? 0 : static_cast<int64_t>(tensors_[0].device.itemsize()));
+    record_.copy_kind = CopyKind::DeviceToHost;
+    ring().push(record_);
     wait_for_stream();
   }
 
@@ -498,12 +495,11 @@ class Call {
 
   void queue_copy() {
     if (copy_.bytes == 0) return;
-    if (copy_.to == copy_.from && !copy_.is_plain) return queue_launch();
-    Record record = new_record(CallKind::Memcpy);
-    record.bytes = copy_.bytes;
-    record.copy_kind = copy_.kind();
-    if (copy_.between_devices()) record.peer = copy_.from.index();
-    ring().push(record);
+    if (copy_.to == copy_.from && !copy_.is_plain) return ring().push(record_);
+    become(CallKind::Memcpy, copy_.bytes);
+    record_.copy_kind = copy_.kind();
+    if (copy_.between_devices()) record_.peer = copy_.from.index();
+    ring().push(record_);
     if (copy_.between_devices()) order_copy(copy_.to, copy_.from);
     const bool with_host = copy_.to.is_cpu() || copy_.from.is_cpu();
     if (with_host && copy_.waits) wait_for_stream();
@@ -534,11 +530,10 @@ class Call {
   bool is_fresh_ = false;
   std::optional<c10::Device> misplaced_;
   Copy copy_;
-  int64_t host_start_ns_ = 0;
-  int64_t host_end_ns_ = 0;
+  Record record_{};
   c10::SmallVector<SharedStorage, 6> storages_;
   c10::SmallVector<SharedTensor, 6> tensors_;
-  AddressIndex storage_index_, cpu_storage_index_, tensor_index_, cpu_tensor_index_;
+  AddressIndex storage_index_, tensor_index_;  // by the address on either side
   SignatureBuilder signature_;
 };
 

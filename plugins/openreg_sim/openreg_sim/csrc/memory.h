@@ -108,6 +108,8 @@ class Accounting {
     return {std::max<int64_t>(total - usage_[device].stats.reserved_bytes[0].current, 0), total};
   }
 
+  std::mutex& mutex() { return mutex_; }
+
   template <class Function>
   auto with_stats(c10::DeviceIndex device, Function function) {
     std::lock_guard<std::mutex> lock(mutex_);

@@ -31,6 +31,23 @@ int guarded(Function function) {
   return -1;
 }
 
+// A fork must not happen while another thread holds a lock that the child will want.
+void follow_forks() {
+  pthread_atfork(
+      [] {
+        openreg::accounting().mutex().lock();
+        openreg::ring().before_fork();
+      },
+      [] {
+        openreg::ring().after_fork_in_parent();
+        openreg::accounting().mutex().unlock();
+      },
+      [] {
+        openreg::after_fork_in_child();
+        openreg::accounting().mutex().unlock();
+      });
+}
+
 c10::CachingAllocator::Stat stat_of(int device, bool reserved) {
   return openreg::accounting().with_stats(static_cast<c10::DeviceIndex>(device), [&](auto& stats) {
     return reserved ? stats.reserved_bytes[0] : stats.allocated_bytes[0];
@@ -51,7 +68,7 @@ OPENREG_API int orInit(int n_devices) {
     static bool is_done = false;
     TORCH_CHECK(!std::exchange(is_done, true), "openreg: initialized twice");
     openreg::n_devices = n_devices;
-    openreg::follow_forks();
+    follow_forks();
     c10::SetAllocator(openreg::kOpenReg, &openreg::allocator());
     at::setHostAllocator(openreg::kOpenReg, &openreg::pinned_allocator());
     c10::impl::registerDeviceGuard(openreg::kOpenReg, new openreg::Guard);
@@ -139,9 +156,7 @@ OPENREG_API void orEmptyCache(void) { openreg::accounting().empty_cache(); }
 // --- random numbers ------------------------------------------------------------------------------------------------------
 
 OPENREG_API void orManualSeed(int device, uint64_t seed) {
-  at::Generator generator = openreg::default_generator(device);
-  const std::lock_guard<std::mutex> lock(generator.mutex());
-  generator.set_current_seed(seed);
+  at::Generator(openreg::default_generator(device)).set_current_seed(seed);
 }
 OPENREG_API uint64_t orInitialSeed(int device) { return openreg::default_generator(device).current_seed(); }
 OPENREG_API uint64_t orSeed(int device) { return at::Generator(openreg::default_generator(device)).seed(); }

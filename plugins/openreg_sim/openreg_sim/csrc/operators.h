@@ -94,7 +94,7 @@ inline at::ScalarType widest_type(const Stack& stack, size_t first) {
   at::ScalarType type = at::autocast::get_autocast_dtype(kOpenReg);
   for (size_t i = first; i < stack.size(); ++i) {
     if (stack[i].isTensor()) type = at::autocast::prioritize(type, stack[i].toTensor(), kOpenReg);
-    if (stack[i].isTensorList()) type = at::autocast::prioritize(type, stack[i].toTensorVector(), kOpenReg);
+    if (stack[i].isTensorList()) type = at::autocast::prioritize(type, at::TensorList(stack[i].toTensorVector()), kOpenReg);
   }
   return type;
 }

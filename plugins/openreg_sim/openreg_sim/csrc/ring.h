@@ -248,14 +248,11 @@ inline Ring& ring() {
   return *instance;
 }
 
-inline void follow_forks() {
-  pthread_atfork([] { ring().before_fork(); }, [] { ring().after_fork_in_parent(); },
-                 [] {
-                   ring().after_fork_in_child();
-                   cached_thread_id = 0;
-                   drain_upcall.forget_callers();
-                   api_upcall.forget_callers();
-                 });
+inline void after_fork_in_child() {
+  ring().after_fork_in_child();
+  cached_thread_id = 0;
+  drain_upcall.forget_callers();
+  api_upcall.forget_callers();
 }
 
 // --- events --------------------------------------------------------------------------------------------------------------

@@ -29,5 +29,7 @@ def index_of(device: DeviceLike) -> int:
     if index is None:
         return int(native.orCurrentDevice())
     if not 0 <= index < native.orDeviceCount():
-        raise ValueError(f"there is no device openreg:{index}; expected an index from 0 to {native.orDeviceCount() - 1}")
+        raise ValueError(
+            f"there is no device openreg:{index}; expected an index from 0 to {native.orDeviceCount() - 1}"
+        )
     return index

@@ -100,5 +100,7 @@ def declare(library: ctypes.CDLL) -> ctypes.CDLL:
         function.restype, function.argtypes = result, arguments
     size = library.orRecordSize()
     if size != RING_DTYPE.itemsize:
-        raise RuntimeError(f"ring records have {size} bytes in the native library and {RING_DTYPE.itemsize} in RING_DTYPE")
+        raise RuntimeError(
+            f"ring records have {size} bytes in the native library and {RING_DTYPE.itemsize} in RING_DTYPE"
+        )
     return library

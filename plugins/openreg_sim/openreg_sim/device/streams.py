@@ -26,14 +26,12 @@ class Stream(torch.Stream):
         return super().__new__(cls, device=torch.device("openreg", index_of(device)), priority=priority)
 
 
-class Event(torch.Event):
-    """An event of an openreg device; a `torch.Event` by another name."""
+def Event(enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> torch.Event:
+    """Make an event of an openreg device; only one made with `enable_timing` may be asked for times.
 
-    def __new__(cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> Event:
-        """Make an event; only one made with `enable_timing` may be asked for times."""
-        return super().__new__(
-            cls, device="openreg", enable_timing=enable_timing, blocking=blocking, interprocess=interprocess
-        )
+    Not a class: `torch.Event.elapsed_time` takes no instance of a subclass.
+    """
+    return torch.Event("openreg", enable_timing=enable_timing, blocking=blocking, interprocess=interprocess)
 
 
 def current_stream(device: DeviceLike = None) -> Stream:

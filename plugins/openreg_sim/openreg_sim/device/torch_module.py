@@ -85,6 +85,9 @@ __all__ = [
 ]
 
 
+_initialized = True  # what torch.utils.checkpoint looks at before it saves random states
+
+
 class DeviceProperties(NamedTuple):
     """Facts about a device.
 
@@ -184,4 +187,3 @@ def get_amp_supported_dtype() -> list[torch.dtype]:
 def is_bf16_supported(including_emulation: bool = True) -> bool:
     """Return True: numbers are computed by the CPU, which knows bfloat16."""
     return True
-
