@@ -146,6 +146,7 @@ class Interposer:
             return run.session.start(lambda: original(config, activities, *args, **kwargs))
         except BaseException:
             self._let_go(run, profile)
+            self._set_enabled_flag()
             raise
 
     def _disable(self, *args: Any, **kwargs: Any) -> Any:

@@ -19,6 +19,7 @@ from devprof.contract import CorrelationAccess, SessionConfig
 from devprof.registry import RegisteredProfiler
 from devprof.torch.bridge import Bridge
 from devprof.torch.drain import drain
+from devprof.torch.interrupts import HeldInterrupt
 from devprof.torch.memory import TorchMemoryReporter
 from devprof.torch.provider import NativeStacks
 from devprof.torch.reports import attach, warn_if_lossy
@@ -87,19 +88,19 @@ class TorchSession:
         A Ctrl-C during the drain is held until torch has stopped and the profile has its result; then it is raised.
         """
         end_ns = self._bridge.now_ns()
-        held: BaseException | None = None
-        try:
-            held = self._drain_quietly(end_ns) if self._generation else self._stop_nothing(end_ns)
-        finally:
-            result = original()
-        try:
+        with HeldInterrupt(self._capture.runner.hurry) as interrupt:
+            try:
+                if self._generation:
+                    self._drain_quietly(end_ns)
+                else:  # a legacy profile, or one whose plugins all sat out or failed
+                    self._capture.stop(lambda op_id: False, end_ns, end_ns)
+            finally:
+                result = profile.kineto_results = original()
             self._finish(profile)
             warn_if_lossy(self._capture.report)
-        except BaseException as error:  # noqa: BLE001 - a warning that is an error, or a late Ctrl-C
-            held = held or error
-        if held is not None:
-            _complete(profile, result)
-            raise held
+            if interrupt.pending:
+                # what `profile.__exit__` does after the result is there; the exception that follows keeps it from doing so
+                autograd_profiler._run_on_profiler_stop()  # type: ignore[no-untyped-call]
         return result
 
     def toggle(self, enabled: bool) -> None:
@@ -125,12 +126,7 @@ class TorchSession:
             elif lane.alive and lane.plugin.capabilities.correlation is CorrelationAccess.PYTHON:
                 bridge.mirror_python(lane.push, lane.pop)
 
-    def _stop_nothing(self, end_ns: int) -> BaseException | None:
-        """End a capture in which no plugin takes part: a legacy profile, or one whose plugins all sat out or failed."""
-        self._capture.stop(lambda op_id: False, end_ns, end_ns)
-        return None
-
-    def _drain_quietly(self, end_ns: int) -> BaseException | None:
+    def _drain_quietly(self, end_ns: int) -> None:
         """Drain on a thread of its own, while this one records neither ops nor Python frames."""
         lib = self._bridge.lib
         recorded = lib.devprof_record_function(0)
@@ -138,11 +134,11 @@ class TorchSession:
             # torch's tracer owns this thread's profile function and takes it off itself when it stops
             ctypes.pythonapi.PyEval_SetProfile(None, None)
         try:
-            return self._drain_on_thread(end_ns)
+            self._drain_on_thread(end_ns)
         finally:
             lib.devprof_record_function(recorded)
 
-    def _drain_on_thread(self, end_ns: int) -> BaseException | None:
+    def _drain_on_thread(self, end_ns: int) -> None:
         failed: list[BaseException] = []
 
         def body() -> None:
@@ -153,15 +149,8 @@ class TorchSession:
 
         thread = threading.Thread(target=body, name="devprof-drain", daemon=True)
         thread.start()
-        held: BaseException | None = None
-        while thread.is_alive():
-            try:
-                thread.join()
-            except KeyboardInterrupt as interrupt:
-                held = interrupt
-                self._capture.runner.hurry()
+        thread.join()
         self._capture.report.notes += [f"devprof failed to drain: {error!r}" for error in failed]
-        return held
 
     def _finish(self, profile: Any) -> None:
         report = self._capture.finish()
@@ -188,9 +177,3 @@ class TorchSession:
         correlation.set_provider(None)
         if self._generation:
             self._bridge.lib.devprof_capture_drop(self._generation)
-
-
-def _complete(profile: Any, result: Any) -> None:
-    """Do what `profile.__exit__` does with the result; the exception that follows keeps it from doing so."""
-    profile.kineto_results = result
-    autograd_profiler._run_on_profiler_stop()  # type: ignore[no-untyped-call]  # torch does not annotate it
