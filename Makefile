@@ -55,7 +55,7 @@ layers: $(VENV)/.ready ## import-linter: which room may import which
 	@PYTHONPATH=plugins/openreg_sim:plugins/cuda_cupti $(BIN)/lint-imports --no-logo
 
 # the simulated runtime, and everything that does not need torch, on other Pythons
-test-pythons: $(VENV)/.ready ## run the tests without torch on each interpreter of PYTHONS
+test-pythons: ## run the tests without torch on each interpreter of PYTHONS
 	@ran=; for python in $(PYTHONS); do \
 	    $$python -c 'import venv, ensurepip' >/dev/null 2>&1 || { echo "make: $$python is not usable here, skipped."; continue; }; \
 	    name=$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); venv=.venv-$$name; ran="$$ran $$name"; \
