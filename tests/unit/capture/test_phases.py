@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import threading
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,28 @@ def test_every_phase_gets_a_thread_of_its_own() -> None:
     for _ in range(3):
         runner.run("x", lambda: seen.append(threading.current_thread()))
     assert len(set(seen)) == 3
-    assert not any(thread.is_alive() for thread in seen)
+
+
+def test_a_phases_thread_is_gone_when_the_phase_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Lingering(threading.Thread):
+        """Ends only once somebody waits for its end; torch would trace it until then."""
+
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            self.awaited = threading.Event()
+
+        def run(self) -> None:
+            super().run()
+            self.awaited.wait(60)
+
+        def join(self, timeout: float | None = None) -> None:
+            self.awaited.set()
+            super().join(timeout)
+
+    monkeypatch.setattr(threading, "Thread", Lingering)
+    thread = PhaseRunner(LONG_S).run("x", lambda: None).thread
+    assert isinstance(thread, Lingering)
+    assert not thread.is_alive()
 
 
 @pytest.mark.parametrize(
@@ -116,10 +138,14 @@ def test_hurry_gives_up_what_runs_once_its_grace_is_over(release: threading.Even
 
 
 def test_a_later_phase_gets_a_grace_of_its_own() -> None:
-    runner = PhaseRunner(LONG_S, grace_s=LONG_S)
-    runner.hurry()
-    runner._hurried_at = 0.0  # long ago
-    assert _facts(runner.run("x", lambda: None)) == (True, None, False, None)
+    runner = PhaseRunner(30.0, grace_s=2.0)
+    assert runner._deadline(1_000.0) == 1_030.0
+    runner._hurried_at = 900.0
+    assert runner._deadline(1_000.0) == 1_002.0
+    runner._hurried_at = 1_005.0
+    assert runner._deadline(1_000.0) == 1_007.0
+    runner._hurried_at = 1_029.0
+    assert runner._deadline(1_000.0) == 1_030.0
 
 
 def test_a_later_phase_that_overruns_its_grace_was_hurried(release: threading.Event) -> None:

@@ -90,7 +90,7 @@ def test_everything_that_changes_the_library_changes_the_key(
         {},
         {"flags": ("-g",)},
         {"flags": ("-g", "-O0")},
-        {"flags": ("-g\0-O0",)},
+        {"flags": ("-g-O0",)},
         {"sources": (b, a)},
         {"sources": (a,)},
         {"sources": (a,), "headers": (b, c)},
