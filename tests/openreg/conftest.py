@@ -86,16 +86,34 @@ def fresh(_device: None) -> Fresh:
 
 
 @pytest.fixture(scope="session")
-def said(_device: None, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., dict[str, Any]]:
-    """Run the text of a program in a fresh interpreter; return the facts that it gave to `simland.say`."""
+def said_by(_device: None, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., dict[str, Any]]:
+    """Run a program, by default of `support`, in a fresh interpreter; return the facts that it gave to `simland.say`."""
 
-    def run(text: str, *arguments: str, **environment: str) -> dict[str, Any]:
+    def run(name: str | Path, *arguments: str, **environment: str) -> dict[str, Any]:
         folder = tmp_path_factory.mktemp("program")
-        path = folder / "program.py"
-        path.write_text(textwrap.dedent(text))
-        done = run_fresh(path, *arguments, folder=folder, KINETO_LOG_LEVEL="99", **environment)
+        done = run_fresh(_SUPPORT / name, *arguments, folder=folder, KINETO_LOG_LEVEL="99", **environment)
         assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
         facts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         return facts
 
     return run
+
+
+@pytest.fixture(scope="session")
+def said(
+    said_by: Callable[..., dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., dict[str, Any]]:
+    """Run the text of a program in a fresh interpreter; return the facts that it gave to `simland.say`."""
+
+    def run(text: str, *arguments: str, **environment: str) -> dict[str, Any]:
+        path = tmp_path_factory.mktemp("text") / "program.py"
+        path.write_text(textwrap.dedent(text), encoding="utf-8")
+        return said_by(path, *arguments, **environment)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def virtual_runs(said_by: Callable[..., dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same sessions under a virtual clock in two processes; see `support/virtual_program.py`."""
+    return [said_by("virtual_program.py", DEVPROF_OPENREG_CLOCK="virtual") for _ in range(2)]

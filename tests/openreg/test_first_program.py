@@ -90,13 +90,13 @@ def test_an_arrow_leaves_each_launch_and_arrives_at_its_kernel(trace: Trace) -> 
     launches = {one.launch: one for one in trace.launches() if one.launch in kernels}
     starts, finishes = trace.arrow_ends("ac2g", "s"), trace.arrow_ends("ac2g", "f")
     assert starts.keys() == finishes.keys() == kernels.keys() == launches.keys()
-    for id, kernel in kernels.items():
-        (start,), (finish,) = starts[id], finishes[id]
-        assert (start["pid"], start["tid"]) == launches[id].row
-        assert launches[id].start_ns <= trace.ns(start["ts"]) <= launches[id].end_ns
+    for number, kernel in kernels.items():
+        (start,), (finish,) = starts[number], finishes[number]
+        assert (start["pid"], start["tid"]) == launches[number].row
+        assert launches[number].start_ns <= trace.ns(start["ts"]) <= launches[number].end_ns
         assert (finish["pid"], finish["tid"]) == kernel.row
         assert trace.ns(finish["ts"]) == kernel.start_ns
-        assert (launches[id].op_id, kernel.op_id) == (kernel.op_id, launches[id].op_id)
+        assert (launches[number].op_id, kernel.op_id) == (kernel.op_id, launches[number].op_id)
         assert trace.ns(start["ts"]) <= trace.ns(finish["ts"])
 
 
@@ -156,26 +156,9 @@ def test_the_report_says_that_nothing_was_lost(prof: Any) -> None:
     assert (report.clean, report.complete, report.complaints()) == (True, True, [])
 
 
-TWO_SESSIONS = """
-    import pathlib, simland, torch
-    def times(activities):
-        session = simland.record(simland.first_program, pathlib.Path(), activities)
-        events = simland.host_events(session.prof)
-        return {
-            "launches": [one.name for one in session.trace.launches()],
-            "total": [(e.name, round(e.device_time_total * 1000)) for e in events if e.name.startswith("aten::")],
-            "self": [(e.name, round(e.self_device_time_total * 1000)) for e in events if e.name.startswith("aten::")],
-        }
-    simland.first_program()
-    kinds = ["CONCURRENT_KERNEL", "GPU_MEMCPY", "GPU_MEMSET"]
-    simland.say(with_launches=times(simland.BOTH), without=times([simland.CPU, {simland.DEVICE: kinds}]))
-"""
-
-
-def test_launches_add_nothing_to_their_ops_device_time(said: Any) -> None:
-    """With a virtual clock a session with launches and one without show the very same times, in ns."""
-    facts = said(TWO_SESSIONS, DEVPROF_OPENREG_CLOCK="virtual")
-    with_launches, without = facts["with_launches"], facts["without"]
+def test_launches_add_nothing_to_their_ops_device_time(virtual_runs: Any) -> None:
+    """With a virtual clock a session with launches and one that filters them show the very same times, in ns."""
+    with_launches, without = (virtual_runs[0][key] for key in ("with_launches", "without_launches"))
     assert with_launches["launches"] == [*["orLaunchKernel"] * 3, "orDeviceSynchronize"]
     assert without["launches"] == []
     assert with_launches["total"] == without["total"]

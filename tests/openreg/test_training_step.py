@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import simland
 import torch
 from openreg_sim.runtime import runtime
-from simland import Did, Session, device_events, host_events, listed_work
+from simland import LONG_KERNEL, Did, Session, device_events, host_events, listed_work
 from torch.autograd.profiler_util import _format_time
 from torch.profiler import record_function, schedule
 
@@ -23,7 +22,6 @@ from devprof.torch.verify import verify
 
 PHASES = ["wait", "warm-up", "active", "active"] * 2 + ["after"]
 STEPS_OF_CYCLE = [["ProfilerStep#2", "ProfilerStep#3"], ["ProfilerStep#6", "ProfilerStep#7"]]
-LONG_KERNEL = "aten::convolution_overrideable"
 
 
 class Cycles(NamedTuple):
@@ -184,8 +182,8 @@ def test_arrows_lead_from_forward_ops_to_their_backward_nodes(session: Session) 
     assert {len(ends) for ends in (*starts.values(), *finishes.values())} == {1}
     at = {(one.tid, one.start_ns, one.args.get("Sequence number")): one for one in session.trace.ops().values()}
     pairs = set()
-    for id, (start,) in starts.items():
-        (finish,) = finishes[id]
+    for arrow, (start,) in starts.items():
+        (finish,) = finishes[arrow]
         (number,) = _numbers_at(at, session, start) & _numbers_at(at, session, finish)
         forward = at[start["tid"], session.trace.ns(start["ts"]), number]
         backward = at[finish["tid"], session.trace.ns(finish["ts"]), number]
@@ -207,7 +205,9 @@ def _numbers_at(at: Any, session: Session, end: Any) -> set[int]:
 def test_each_range_with_work_is_on_its_stream_once_and_the_others_are_not(session: Session) -> None:
     """The ranges' extents are compared in `simland.disagreements`; backward's holds what its own thread launched."""
     on_device = [(one.op_id, one.name, one.row) for one in session.trace.slices("gpu_user_annotation")]
-    with_work = [(id, one.name, (0, 0)) for id, one in session.trace.ranges().items() if "zero_grad" not in one.name]
+    with_work = [
+        (number, one.name, (0, 0)) for number, one in session.trace.ranges().items() if "zero_grad" not in one.name
+    ]
     assert sorted(on_device) == sorted(with_work)
     names = ["forward", "backward", "Optimizer.step#Adam.step"] * 2 + steps_in(session)
     assert sorted(name for _, name, _ in on_device) == sorted(names)
