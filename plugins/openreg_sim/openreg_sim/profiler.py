@@ -23,7 +23,7 @@ from devprof.model import ActivityType, DeviceInfo, ResourceInfo
 from openreg_sim import activity
 from openreg_sim.activity import ActivityKind, ExternalCorrelationKind
 from openreg_sim.decode import CLOCK, KINDS, SYNC_ROW, batches_of
-from openreg_sim.runtime import runtime
+from openreg_sim.runtime import OpenRegError, runtime
 from openreg_sim.runtime.native import native_library
 
 __all__ = ["OpenRegProfiler", "OpenRegProfilerSession"]
@@ -69,6 +69,7 @@ class OpenRegProfilerSession:
         self._config = config
         self._status = TraceStatus.READY
         self._completed: list[tuple[bytearray, int]] = []
+        self._errors: list[str] = []
 
     def start(self) -> None:
         """End what an earlier client left going, so that its records and losses are not taken for ours; then record."""
@@ -89,9 +90,17 @@ class OpenRegProfilerSession:
         activity.orActivityDisableTracing()
         runtime().memory_listener = None
         for device in range(runtime().device_count):
-            runtime().device_synchronize(device)
+            self._wait_for(device)
         activity.orActivityFlushAll(force=True)
         activity.orActivityRegisterCallbacks(None, None)
+        activity.orActivityFlushAll(force=True)  # what a flush was late with has no buffer any more, and so is counted
+
+    def _wait_for(self, device: int) -> None:
+        """Wait for a device; the error of an earlier call, which comes out here, must not cost the records."""
+        try:
+            runtime().device_synchronize(device)
+        except OpenRegError as error:
+            self._errors.append(f"device {device}: {error}")
 
     def toggle_collection_dynamic(self, enabled: bool) -> None:
         """Pause or go on; the pushed ids stay, because one kind stays enabled."""
@@ -177,5 +186,5 @@ class OpenRegProfilerSession:
         return self._status
 
     def errors(self) -> Sequence[str]:
-        """Return nothing: the device has no errors of its own."""
-        return []
+        """Return the device's errors that came out at the stop."""
+        return self._errors
