@@ -97,4 +97,4 @@ class PluginWarning(DevprofWarning):
 
 
 class LossWarning(DevprofWarning):
-    """A session lost, rejected or could not link some of its records."""
+    """A session lost, rejected or could not link some of its records, or cannot vouch for their times."""

@@ -64,9 +64,15 @@ class PluginLedger:
         return self.device_work > 0 and self.linked == 0
 
     @property
+    def clock_doubts(self) -> list[str]:
+        """Why the times of the plugin's records may be wrong, one sentence each."""
+        doubts = self.clock.get("warnings", ())
+        return [str(doubt) for doubt in doubts] if isinstance(doubts, list | tuple) else []
+
+    @property
     def clean(self) -> bool:
         """True where nothing was lost and nothing went wrong."""
-        return not (self.lost or self.lost_unknown or self.errors or self.failures)
+        return not (self.lost or self.lost_unknown or self.errors or self.failures or self.clock_doubts)
 
     def as_dict(self) -> dict[str, object]:
         """Return the account as JSON values, as it stands in the trace's metadata."""
@@ -93,6 +99,7 @@ class PluginLedger:
         for word, reasons in (("dropped", self.dropped), ("rejected", self.rejected), ("note", self.notes)):
             yield from (f"  {word}: {count} {reason}" for reason, count in sorted(reasons.items()))
         yield from (f"  lost, number unknown: {reason}" for reason in self.lost_unknown)
+        yield from (f"  clock: {doubt}" for doubt in self.clock_doubts)
         yield from (f"  error: {error}" for error in (*self.errors, *self.failures))
 
 
@@ -141,6 +148,7 @@ class SessionReport:
                 f"{ledger.plugin}: 0 of {ledger.device_work} device records linked to an op; most likely the records carry "
                 "another id than the op id that was current at the launch (devprof.correlation.current_op_id())"
             )
+        yield from (f"{ledger.plugin}: times may be wrong: {doubt}" for doubt in ledger.clock_doubts)
         yield from (f"{ledger.plugin}: {error}" for error in ledger.errors)
 
     def as_dict(self) -> dict[str, object]:

@@ -176,7 +176,9 @@ def _doubts(points: Points, line: Line) -> list[str]:
         doubts.append(f"the samples lie off the line by up to {off_us:.1f} us: a clock was slewed, set or is unsteady")
     if line.n_contradicting:
         doubts.append(f"{line.n_contradicting} of {len(points)} bursts contradict the others and do not count")
-    if abs(line.drift) > _SUSPICIOUS_DRIFT:
+    # in a short session the samples' own widths make a drift
+    within_widths = 2 * float(points.half_width_ns.max()) / float(np.ptp(points.x_ns))
+    if abs(line.drift) > _SUSPICIOUS_DRIFT + within_widths:
         doubts.append(
             f"the device's clock is {line.drift * 1e6:+.0f} ppm off its nominal rate: "
             "ticks_per_second is wrong, or a clock was set during the session"
