@@ -5,10 +5,11 @@ In: the batches of one plugin in one session, in Unix ns.
 Out: masks, link columns and spans beside the batches, with a count of everything that did not fit.
 Never: changes a record's time, invents device work, or knows a vendor's names or a host.
 
-Order: `join_launches`, `apply_window`, `link`, then `annotation_spans` and `overlapping_rows`. A "row" is a record's
-position in all batches laid end to end.
+Order: `join_launches`, `apply_window`, `overlapping_rows`, `duplicates` where they may be, `link`, then `annotation_spans`.
+A "row" is a record's position in all batches laid end to end.
 """
 
+from devprof.link.duplicates import duplicates, may_hold_duplicates
 from devprof.link.join import LaunchJoin, join_launches
 from devprof.link.linking import LinkCounts, LinkedColumns, LinkResult, link
 from devprof.link.overlaps import RowOverlaps, overlapping_rows
@@ -29,7 +30,9 @@ __all__ = [
     "annotation_spans",
     "annotations",
     "apply_window",
+    "duplicates",
     "join_launches",
     "link",
+    "may_hold_duplicates",
     "overlapping_rows",
 ]

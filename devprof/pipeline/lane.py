@@ -13,12 +13,16 @@ from devprof.clock import Fit
 from devprof.errors import DevprofError
 from devprof.link import (
     AnnotationSpans,
+    LaunchJoin,
     LinkCounts,
     LinkedColumns,
     LinkResult,
+    RowOverlaps,
     apply_window,
+    duplicates,
     join_launches,
     link,
+    may_hold_duplicates,
     overlapping_rows,
 )
 from devprof.link import annotations as spans_of_ranges
@@ -96,6 +100,7 @@ def process(
         window = apply_window(batches, join, start_ns, end_ns)
         batches, join = window.apply(batches, join)
         result.ledger.dropped.update(window.dropped)
+    batches, join, overlaps = _without_duplicates(result.ledger, batches, join)
     linked = link(
         batches,
         join,
@@ -107,7 +112,7 @@ def process(
     )
     spans = spans_of_ranges(batches, linked, widened_by_ns=widened_by_ns)
     _account(result.ledger, batches, linked.counts)
-    _note_overlaps(result.ledger, batches, spans)
+    _note_overlaps(result.ledger, overlaps, spans)
     return _linked_lane(result, batches, linked, spans)
 
 
@@ -158,6 +163,22 @@ def _without_ticks(result: LaneResult, why: str) -> list[ActivityBatch]:
     return kept
 
 
+def _without_duplicates(
+    ledger: PluginLedger, batches: list[ActivityBatch], join: LaunchJoin
+) -> tuple[list[ActivityBatch], LaunchJoin, RowOverlaps]:
+    """Leave out records that were delivered twice, and count them; return what stays, its join and its overlaps."""
+    overlaps = overlapping_rows(batches)
+    if not may_hold_duplicates(join, overlaps):
+        return batches, join, overlaps
+    repeated = duplicates(batches)
+    count = sum(int(mask.sum()) for mask in repeated)
+    if not count:
+        return batches, join, overlaps
+    ledger.rejected["delivered twice"] += count
+    batches = [batch.take(~mask) for batch, mask in zip(batches, repeated, strict=True)]
+    return batches, join_launches(batches), overlapping_rows(batches)
+
+
 def _account(ledger: PluginLedger, batches: Sequence[ActivityBatch], counts: LinkCounts) -> None:
     ledger.emitted += sum(map(len, batches))
     ledger.device_work += counts.work
@@ -167,8 +188,7 @@ def _account(ledger: PluginLedger, batches: Sequence[ActivityBatch], counts: Lin
             ledger.notes[words] += count
 
 
-def _note_overlaps(ledger: PluginLedger, batches: Sequence[ActivityBatch], spans: AnnotationSpans) -> None:
-    overlaps = overlapping_rows(batches)
+def _note_overlaps(ledger: PluginLedger, overlaps: RowOverlaps, spans: AnnotationSpans) -> None:
     found = {
         "work that runs into the next on its row": overlaps.n_overrun,
         "work that crosses another on its row": overlaps.n_crossing,

@@ -84,7 +84,10 @@ def test_host_times_beside_a_device_clock_stay_as_they_are() -> None:
 def test_a_virtual_clock_is_anchored_at_the_start_and_exempt_from_the_window() -> None:
     """Its first sample is the session's start, and what it records may be longer than the session."""
     domain = ClockDomain("virtual", virtual=True)
-    records = [GenericTraceActivity(KERNEL, "work", 50, 60), GenericTraceActivity(KERNEL, "work", 50 + 10**9, 60 + 10**9)]
+    records = [
+        GenericTraceActivity(KERNEL, "work", 50, 60),
+        GenericTraceActivity(KERNEL, "work", 50 + 10**9, 60 + 10**9),
+    ]
     samples = [ClockSample(START_NS - 77, 50, START_NS - 70)]
     result = delivery(*records, clock="virtual", clock_domain=domain, clock_samples=samples)
     lane = process(result, start_ns=START_NS, end_ns=END_NS)
@@ -128,3 +131,13 @@ def test_nothing_delivered_is_an_empty_account() -> None:
     lane = process(LaneResult("toy", PluginLedger("toy")), start_ns=START_NS, end_ns=END_NS)
     assert (lane.batches, len(lane.spans), lane.ledger.produced) == ([], 0, 0)
     assert np.iinfo(np.int32).max > lane.next_launch == 2**30
+
+
+def test_a_record_that_was_delivered_twice_is_in_the_trace_once_and_counted_as_rejected() -> None:
+    """Else its op's device time would be doubled. The launch of the first copy stays its launch."""
+    records = [launch(START_NS + 5, 7, linked=3), kernel(START_NS + 20, 7, linked=3)]
+    once = process(delivery(*records), start_ns=START_NS, end_ns=END_NS)
+    twice = process(delivery(*records, *records), start_ns=START_NS, end_ns=END_NS)
+    assert twice.ledger.as_dict() == once.ledger.as_dict() | {"produced": 4, "rejected": {"delivered twice": 2}}
+    assert twice.batches[0].start.tolist() == once.batches[0].start.tolist()
+    assert twice.columns[0].flow_id.tolist() == once.columns[0].flow_id.tolist()
