@@ -28,6 +28,7 @@ struct OpInfo {
   size_t n_args = 0;
   uint32_t name_number = 0;
   Role role = Role::Kernel;
+  bool is_foreach = false;
   bool host_waits = false;            // the host needs a value or a size that the device computes
   std::vector<bool> writes;           // per argument
   std::vector<bool> takes_cpu;        // per argument: host tensors of any size are fine
@@ -98,6 +99,7 @@ inline OpInfo* make_op_info(const OperatorHandle& op) {
   info->run = &run_same_op;
   read_schema(*info, op.schema());
   if (op.hasTag(at::Tag::inplace_view) || full == "aten::set_") info->role = Role::View;
+  info->is_foreach = full.starts_with("aten::_foreach_");
   if (full == "aten::copy_") info->role = Role::Copy;
   if (full == "aten::zero_") info->role = Role::Zero;
   if (full == "aten::_local_scalar_dense") info->role = Role::ReadScalar;
@@ -206,7 +208,8 @@ class Call {
     if (info_.role != Role::View) make_call();
     {
       const NoProfilerState no_memory_events;
-      const at::DisableRecordFunctionGuard no_inner_ops;
+      std::optional<at::DisableRecordFunctionGuard> no_inner_ops;
+      if (at::hasCallbacks()) no_inner_ops.emplace();  // it costs a tenth of a small op
       const c10::impl::ExcludeDispatchKeyGuard only_numerics(c10::autograd_dispatch_keyset_with_ADInplaceOrView |
                                                              c10::autocast_dispatch_keyset);
       info_.run(info_, op_, stack_, device_);
@@ -301,14 +304,20 @@ class Call {
       tensors_[known].written |= info_.writes[argument_];
       return tensors_[known].cpu;
     }
-    TORCH_CHECK_NOT_IMPLEMENTED(tensor.layout() == c10::kStrided && impl->has_storage(), "openreg: ", info_.name,
-                                " got a tensor with layout ", tensor.layout(), ", only strided tensors are supported");
+    check_is_plain(tensor, "got");
     at::Tensor cpu = same_layout(share(tensor.storage()).cpu, tensor,
                                  move_keys(tensor.key_set(), c10::BackendComponent::PrivateUse1Bit, c10::BackendComponent::CPUBit));
     tensor_index_.add(impl, tensors_.size());
     tensor_index_.add(cpu.unsafeGetTensorImpl(), tensors_.size());
     tensors_.push_back({tensor, cpu, info_.writes[argument_]});
     return cpu;
+  }
+
+  void check_is_plain(const at::Tensor& tensor, const char* gets_or_makes) const {
+    const bool is_plain = tensor.layout() == c10::kStrided && !tensor.is_nested() && !tensor.is_quantized() && tensor.has_storage();
+    TORCH_CHECK_NOT_IMPLEMENTED(is_plain, "openreg: ", info_.name, " ", gets_or_makes, " a tensor that is ",
+                                tensor.is_nested() ? "nested" : tensor.is_quantized() ? "quantized" : "not strided",
+                                ", the device has dense strided tensors only");
   }
 
   void see_device(c10::Device device) {
@@ -363,8 +372,7 @@ class Call {
     if (!cpu.defined() || !cpu.is_cpu()) return cpu;
     const ptrdiff_t known = tensor_index_.find(cpu.unsafeGetTensorImpl());
     if (known >= 0) return tensors_[known].device;
-    TORCH_CHECK_NOT_IMPLEMENTED(cpu.layout() == c10::kStrided && cpu.unsafeGetTensorImpl()->has_storage(), "openreg: ",
-                                info_.name, " makes a tensor with layout ", cpu.layout(), ", only strided ones are supported");
+    check_is_plain(cpu, "makes");
     const auto keys = move_keys(cpu.key_set(), c10::BackendComponent::CPUBit, c10::BackendComponent::PrivateUse1Bit);
     const ptrdiff_t shared = storage_index_.find(cpu.storage().unsafeGetStorageImpl());
     if (shared >= 0) return same_layout(storages_[shared].device, cpu, keys);
@@ -537,6 +545,26 @@ class Call {
   SignatureBuilder signature_;
 };
 
-inline void fallback(const OperatorHandle& op, Stack* stack) { Call(info_of(op), op, *stack).run(); }
+// Foreach ops over several devices: the composite kernel works on one tensor after the other, as it does for CUDA.
+inline bool spans_devices(const OpInfo& info, const Stack& stack) {
+  std::optional<c10::Device> first;
+  for (size_t i = stack.size() - info.n_args; i < stack.size(); ++i) {
+    if (!stack[i].isTensorList()) continue;
+    for (const IValue& item : stack[i].toListRef()) {
+      if (first.value_or(item.toTensor().device()) != item.toTensor().device()) return true;
+      first = item.toTensor().device();
+    }
+  }
+  return false;
+}
+
+inline void fallback(const OperatorHandle& op, Stack* stack) {
+  const OpInfo& info = info_of(op);
+  constexpr auto composite = c10::DispatchKey::CompositeExplicitAutograd;
+  if (info.is_foreach && op.hasKernelForDispatchKey(composite) && spans_devices(info, *stack)) {
+    return c10::Dispatcher::singleton().callBoxedForDispatchKey(op, composite, stack);
+  }
+  Call(info, op, *stack).run();
+}
 
 }  // namespace openreg

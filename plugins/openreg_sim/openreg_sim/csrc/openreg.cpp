@@ -9,6 +9,9 @@
 //
 // Nothing happens when the library is loaded; `orInit` makes the device.
 
+#include <future>
+#include <thread>
+
 #include "operators.h"
 
 #define OPENREG_API extern "C" __attribute__((visibility("default")))
@@ -48,6 +51,15 @@ void follow_forks() {
       });
 }
 
+// Runs an empty backward on each device, from a thread without a context of its own.
+void run_empty_backwards() {
+  for (int i = 0; i < openreg::n_devices; ++i) {
+    const c10::Device device(openreg::kOpenReg, static_cast<c10::DeviceIndex>(i));
+    at::Tensor leaf = at::zeros({}, at::TensorOptions(device));
+    leaf.set_requires_grad(true).neg().backward();
+  }
+}
+
 c10::CachingAllocator::Stat stat_of(int device, bool reserved) {
   return openreg::accounting().with_stats(static_cast<c10::DeviceIndex>(device), [&](auto& stats) {
     return reserved ? stats.reserved_bytes[0] : stats.allocated_bytes[0];
@@ -75,6 +87,20 @@ OPENREG_API int orInit(int n_devices) {
     at::RegisterPrivateUse1HooksInterface(new openreg::Hooks);
     openreg::register_operators();
   });
+}
+
+// Returns 1 once autograd's device threads have nothing left of the backwards so far, or 0 if that takes longer. Each thread
+// serves one queue, so a backward behind the others is proof that those are gone, Python objects of their callers included.
+OPENREG_API int orSettleAutograd(int64_t timeout_ms) {
+  auto finished = std::make_shared<std::promise<void>>();
+  std::thread passing([finished] {
+    guarded(run_empty_backwards);
+    finished->set_value();
+  });
+  const bool in_time = finished->get_future().wait_for(std::chrono::milliseconds(timeout_ms)) == std::future_status::ready;
+  if (in_time) passing.join();
+  else passing.detach();  // a backward of some other thread is stuck
+  return in_time;
 }
 
 // Forgets the callbacks, and waits until no thread is inside one. Returns 0 if a call did not come back.
@@ -163,7 +189,7 @@ OPENREG_API uint64_t orSeed(int device) { return at::Generator(openreg::default_
 // The state has as many bytes as a CPU generator's; copies up to `capacity` of them and returns how many there are.
 OPENREG_API size_t orGetRngState(int device, void* out, size_t capacity) {
   const at::Tensor state = openreg::default_generator(device).get_state();
-  std::memcpy(out, state.data_ptr(), std::min(capacity, state.nbytes()));
+  if (out) std::memcpy(out, state.data_ptr(), std::min(capacity, state.nbytes()));
   return state.nbytes();
 }
 OPENREG_API int orSetRngState(int device, const void* state, size_t size) {

@@ -11,7 +11,7 @@ from torch.utils.backend_registration import generate_methods_for_privateuse1_ba
 from devprof.native import load
 from openreg_sim.build_spec import openreg_build
 from openreg_sim.device import installed
-from openreg_sim.device.at_exit import settle_autograd
+from openreg_sim.device.at_exit import leave
 from openreg_sim.device.library import declare
 from openreg_sim.device.link import RuntimeLink
 from openreg_sim.runtime import runtime
@@ -37,7 +37,7 @@ def install() -> None:
     link.open()
     installed.set_link(link)
     _register()
-    atexit.register(_leave, link)
+    atexit.register(leave, link)
 
 
 def _register() -> None:
@@ -46,8 +46,3 @@ def _register() -> None:
     torch._register_device_module(NAME, torch_module)  # type: ignore[no-untyped-call]  # torch's own
     sys.modules[f"torch.{NAME}"] = torch_module
     generate_methods_for_privateuse1_backend(for_storage=True)
-
-
-def _leave(link: RuntimeLink) -> None:
-    settle_autograd(link.library.orDeviceCount())
-    link.close()

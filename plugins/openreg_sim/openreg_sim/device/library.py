@@ -50,6 +50,7 @@ class MemoryFigure(IntEnum):
 _PROTOTYPES: dict[str, tuple[object, tuple[object, ...]]] = {
     "orLastError": (c_char_p, ()),
     "orInit": (c_int, (c_int,)),
+    "orSettleAutograd": (c_int, (c_int64,)),
     "orShutdown": (c_int, ()),
     "orSetDrainCallback": (None, (DRAIN_CALLBACK,)),
     "orSetApiCallback": (None, (API_CALLBACK,)),

@@ -174,9 +174,13 @@ def test_host_scalars_and_host_indices_are_welcome() -> None:
     assert x.tolist() == [9.0, 1.0, 9.0, 3.0]
 
 
-def test_sparse_tensors_are_refused_with_a_reason() -> None:
-    """What the device does not have, it says."""
-    with pytest.raises(NotImplementedError, match="only strided ones are supported"):
+def test_what_the_device_does_not_have_is_refused_with_a_reason() -> None:
+    """Sparse, nested and quantized tensors, and devices beyond the last."""
+    with pytest.raises(NotImplementedError, match="aten::_to_sparse makes a tensor that is not strided"):
         torch.eye(2, device="openreg").to_sparse()
+    with pytest.raises(NotImplementedError, match="makes a tensor that is nested"):
+        torch._nested_tensor_from_mask(torch.ones(2, 3, 4, device="openreg"), torch.ones(2, 3, device="openreg").bool())
+    with pytest.raises(NotImplementedError, match="makes a tensor that is quantized"):
+        torch.ops.aten.quantize_per_tensor(torch.ones(3, device="openreg"), 0.1, 0, torch.qint8)
     with pytest.raises(RuntimeError, match="device index 9 is out of range, there are"):
         torch.ones(1, device="openreg:9")

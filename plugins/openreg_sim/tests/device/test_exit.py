@@ -42,6 +42,24 @@ def test_end_is_clean_whatever_state_torch_is_left_in(run_script: Any) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "user 2.0\n", "")
 
 
+def test_stuck_backward_of_a_daemon_thread_does_not_hold_up_the_end(run_script: Any) -> None:
+    """Where a backward never ends, leaving gives up on it after a while; the exit code is the program's."""
+    done = run_script(
+        "import os, threading, torch\n"
+        "started = threading.Event()\n"
+        "def stuck(gradient): started.set(); threading.Event().wait()\n"
+        "def work():\n"
+        "    x = torch.ones(2, device='openreg', requires_grad=True); x.register_hook(stuck); x.sum().backward()\n"
+        "threading.Thread(target=work, daemon=True).start(); started.wait()\n"
+        "from openreg_sim.device import native\n"
+        "print(native().orSettleAutograd(200))\n"
+        "import openreg_sim.device.at_exit as at_exit; at_exit._PATIENCE_MS = 200\n"
+        "import atexit; atexit.register(os._exit, 3)\n"  # the thread itself cannot survive the interpreter's end, here or on a CPU
+        "at_exit.leave(__import__('openreg_sim.device.installed', fromlist=['link']).link())\n"
+    )
+    assert (done.returncode, done.stdout) == (3, "0\n"), done.stderr
+
+
 def test_program_without_backward_starts_no_threads_at_exit(run_script: Any) -> None:
     """Leaving costs nothing where autograd never ran."""
     done = run_script(

@@ -111,6 +111,16 @@ def test_foreach_optimizer_launches_one_kernel_for_all_parameters(calls: Any) ->
     assert len(launches) < 16
 
 
+def test_foreach_operators_work_over_several_devices() -> None:
+    """Lists whose tensors lie on different devices are worked through one by one."""
+    tensors = [torch.ones(2, device="openreg:0"), torch.ones(2, device="openreg:1"), torch.ones(2)]
+    torch._foreach_add_(tensors, tensors)
+    results = torch._foreach_mul(tensors, 3)
+    assert [(str(result.device), result.tolist()) for result in results] == [
+        (place, [6.0, 6.0]) for place in ("openreg:0", "openreg:1", "cpu")
+    ]
+
+
 def test_cross_entropy_and_its_gradient_are_those_of_the_cpu() -> None:
     """The loss of classification, with class indices and label smoothing."""
     logits, target = torch.randn(6, 5), torch.randint(5, (6,))
