@@ -317,7 +317,7 @@ def _time_disagreements(session: Session, pairs: list[tuple[Slice, Did]], exact:
 
 
 def _launch_disagreements(session: Session, pairs: list[tuple[Slice, Did]]) -> list[str]:
-    call_of = dict(zip((one.launch for one in session.trace.launches()), session.did, strict=False))
+    call_of = dict(zip((one.launch for one in _by_start(session.trace)), _by_entry(session.did), strict=False))
     return [
         f"{one.name} on {one.row} hangs on another launch than its own"
         for one, real in pairs
@@ -325,13 +325,19 @@ def _launch_disagreements(session: Session, pairs: list[tuple[Slice, Did]]) -> l
     ]
 
 
+def _by_start(trace: Trace) -> list[Slice]:
+    return sorted(trace.launches(), key=lambda one: (one.start_ns, one.end_ns))
+
+
+def _by_entry(did: Iterable[Did]) -> list[Did]:
+    return sorted(did, key=lambda one: (one.host_start_ns, one.host_end_ns))
+
+
 def _call_disagreements(session: Session, exact: bool) -> list[str]:
-    launches = session.trace.launches()
-    shift = launches[0].start_ns - session.did[0].host_start_ns if exact and launches else 0
+    launches, did = _by_start(session.trace), _by_entry(session.did)
+    shift = launches[0].start_ns - did[0].host_start_ns if exact and launches else 0
     tells = [(one.name, one.start_ns - shift, one.end_ns - shift, one.op_id, one.tid) for one in launches]
-    happened = [
-        (one.call.api_name, one.host_start_ns, one.host_end_ns, one.op_id, one.thread_id) for one in session.did
-    ]
+    happened = [(one.call.api_name, one.host_start_ns, one.host_end_ns, one.op_id, one.thread_id) for one in did]
     return [] if tells == happened else [f"calls in the trace {tells}, in truth {happened}"]
 
 
@@ -359,8 +365,8 @@ def expected_ranges(session: Session) -> dict[tuple[int, Row], tuple[int, int]]:
 
     Which range a piece of work was launched in is the simulator's knowledge; which ranges lie around that one, the host's.
     """
-    launches = session.trace.launches()
-    user_of = {one.launch: real.user_id for one, real in zip(launches, session.did, strict=True)}
+    pairs = zip(_by_start(session.trace), _by_entry(session.did), strict=True)
+    user_of = {one.launch: real.user_id for one, real in pairs}
     around = _enclosing(session.trace)
     hulls: dict[tuple[int, Row], tuple[int, int]] = {}
     for one in session.trace.work():

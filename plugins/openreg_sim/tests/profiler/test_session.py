@@ -6,11 +6,12 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 from openreg_sim import profiler
 from openreg_sim.profiler import OpenRegProfiler
-from openreg_sim.ring import CopyKind
-from openreg_sim.runtime import LateFlush, RealClock, Runtime, RuntimeConfig, use_runtime
+from openreg_sim.ring import RING_DTYPE, CallKind, CopyKind
+from openreg_sim.runtime import FailCall, LateFlush, RealClock, Runtime, RuntimeConfig, use_runtime
 
 from devprof.contract import Capabilities, ClockDomain, CorrelationAccess, IActivityProfiler, IActivityProfilerSession
 from devprof.contract import TraceStatus as Status
@@ -97,6 +98,34 @@ def test_what_an_earlier_client_left_is_not_counted_as_this_captures_loss(virtua
     logger = capture(lambda: virtual.launch("k"))
     assert [record.activity_name for record in logger.of(KERNEL)] == ["k"]
     assert logger.dropped == []
+
+
+def test_what_a_late_flush_left_behind_at_the_stop_is_counted_as_lost(
+    virtual: Runtime, configure: Any, process: Any
+) -> None:
+    session = configure(KERNEL, LAUNCH)
+    session.start()
+    virtual.launch("late")
+    virtual.inject(LateFlush(flushes=1, forced=True))
+    session.stop()
+    logger = process(session)
+    assert (logger.activities, logger.dropped) == ([], [(2, "no activity buffer")])
+
+
+def test_a_devices_error_at_the_stop_is_told_and_costs_no_record(
+    virtual: Runtime, configure: Any, process: Any
+) -> None:
+    """A call of the native device had returned when it failed, so its error comes out where somebody waits."""
+    session = configure(KERNEL)
+    session.start()
+    virtual.launch("before")
+    virtual.inject(FailCall(nth=1))
+    failing = np.zeros(1, RING_DTYPE)
+    failing["kind"] = CallKind.LAUNCH
+    virtual.replay(failing)
+    session.stop()
+    assert [record.activity_name for record in process(session).activities] == ["before"]
+    assert session.errors() == ["device 0: orLaunchKernel: failed by a fault rule (LAUNCH_FAILURE)"]
 
 
 def test_a_session_may_be_dropped_stopped_unstarted_or_stopped_twice(
