@@ -24,6 +24,11 @@ __all__ = ["StubForwarder", "install_stubs"]
 
 _COLLECT = 256
 
+# of all stubs together: native code keeps one list of freed handles, so a handle must be unique in the process
+_EVENTS: dict[int, Any] = {}
+_HANDLES = itertools.count(1)
+_COLLECTING = threading.Lock()
+
 
 class StubForwarder:
     """Turns torch's calls into calls of one plugin's stubs, and keeps the events that results refer to."""
@@ -33,9 +38,6 @@ class StubForwarder:
         self._stubs: Any = registered.stubs
         self._guard = Guard(registered.name, consequence="Its events count as not recorded; the profile goes on.")
         self._registered = registered
-        self._events: dict[int, Any] = {}
-        self._next = itertools.count(1)
-        self._lock = threading.Lock()
         self.table = StubTable(**{name: _callback(name, getattr(self, name)) for name, _ in StubTable._fields_})
 
     def serves(self, registered: RegisteredStubs) -> bool:
@@ -48,15 +50,15 @@ class StubForwarder:
         if event is None:
             return 0
         device[0] = int(getattr(event, "device", 0))
-        handle = next(self._next)
-        self._events[handle] = event
+        handle = next(_HANDLES)
+        _EVENTS[handle] = event
         if handle % _COLLECT == 0:
             self._collect()
         return handle
 
     def elapsed_us(self, start: int, end: int) -> float:
         """Return the time between two events, microseconds; 0 where the plugin failed."""
-        first, second = self._events.get(start), self._events.get(end)
+        first, second = _EVENTS.get(start), _EVENTS.get(end)
         return float(self._call("elapsed", self._stubs.elapsed, first, second) or 0.0)
 
     def mark(self, name: bytes) -> None:
@@ -89,11 +91,11 @@ class StubForwarder:
 
     def _collect(self) -> None:
         """Let go of events whose results were freed; results are freed on any thread, so native code keeps the list."""
-        with self._lock:
+        with _COLLECTING:
             freed = np.zeros(4 * _COLLECT, dtype=np.uint64)
             count = int(self._lib.devprof_stubs_freed(freed.ctypes.data, len(freed)))
             for handle in freed[:count]:
-                self._events.pop(int(handle), None)
+                _EVENTS.pop(int(handle), None)
 
 
 def _callback(name: str, method: Callable[..., Any]) -> Any:
@@ -106,8 +108,6 @@ _INSTALLED: list[StubForwarder] = []  # torch keeps the pointer for ever, so the
 
 def install_stubs(bridge: Bridge, registered: RegisteredStubs) -> None:
     """Put a plugin's stubs behind torch's legacy profiler; another backend's stubs are left in place, with a warning."""
-    if any(forwarder.serves(registered) for forwarder in _INSTALLED):
-        return
     other = ctypes.create_string_buffer(256)
     if not bridge.lib.devprof_stubs_register(other, len(other)):
         tell(
@@ -116,6 +116,7 @@ def install_stubs(bridge: Bridge, registered: RegisteredStubs) -> None:
             PluginWarning,
         )
         return
-    forwarder = StubForwarder(bridge, registered)
-    _INSTALLED.append(forwarder)
+    forwarder = next((one for one in _INSTALLED if one.serves(registered)), None)
+    if forwarder is None:
+        _INSTALLED.append(forwarder := StubForwarder(bridge, registered))
     bridge.lib.devprof_stubs_set(ctypes.addressof(forwarder.table))

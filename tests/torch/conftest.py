@@ -67,13 +67,30 @@ def join() -> Iterator[Callable[..., ScriptedProfiler]]:
 
 
 @pytest.fixture
+def join_stubs() -> Iterator[Callable[[toyland.Stubs], toyland.Stubs]]:
+    """Let a test's stubs stand behind torch's legacy profiler; they are taken out at the end."""
+    taken: list[str] = []
+
+    def join_stubs(stubs: toyland.Stubs) -> toyland.Stubs:
+        taken.append(toyland.take_in(stubs=stubs))
+        return stubs
+
+    yield join_stubs
+    for name in taken:
+        toyland.take_out(name)
+
+
+@pytest.fixture
 def deliver(join: toyland.Join, tmp_path: Path) -> toyland.Deliver:
-    """Run one session of a plugin with this script (a function of the window, or records), and read all of its results."""
+    """Run one session of a plugin and read all of its results; given is the plugin, its script, or records."""
 
     def deliver(
         script: Any = (), *, body: Callable[[], Any] = lambda: torch.ones(2) + 1, options: Any = None, **fields: Any
     ) -> toyland.Delivered:
-        plugin = join(script=script if callable(script) else lambda start_ns, end_ns: script, **fields)
+        if isinstance(script, ScriptedProfiler):
+            plugin = join(script)
+        else:
+            plugin = join(script=script if callable(script) else lambda start_ns, end_ns: script, **fields)
         return toyland.delivered(plugin, tmp_path, body, options or {})
 
     return deliver

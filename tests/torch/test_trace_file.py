@@ -252,78 +252,13 @@ def test_nothing_is_left_of_a_capture_once_its_result_is_gone(join: Join) -> Non
         bridge().lib.devprof_capture_drop(generation)
 
 
-ANOTHER_BACKEND = r"""
-#include <torch/csrc/profiler/standalone/privateuse1_profiler.h>
-#include <libkineto.h>
-#include <atomic>
-
-// Another backend's profiler, registered the official way: it notes its callbacks and adds one record.
-static std::atomic<int> configured{0}, started{0}, stopped{0}, processed{0};
-
-struct Session final : libkineto::IActivityProfilerSession {
-  void start() override { ++started; }
-  void stop() override { ++stopped; }
-  std::vector<std::string> errors() override { return {}; }
-  void processTrace(libkineto::ActivityLogger&) override {}
-  void processTrace(
-      libkineto::ActivityLogger& logger, libkineto::getLinkedActivityCallback, int64_t start, int64_t) override {
-    ++processed;
-    libkineto::GenericTraceActivity record(
-        libkineto::TraceSpan(0, 0, "other"), libkineto::ActivityType::CONCURRENT_KERNEL, "another backend's");
-    record.startTime = start;
-    record.endTime = start + 10;
-    record.id = 1;
-    record.device = 40;
-    record.log(logger);
-  }
-  std::unique_ptr<libkineto::DeviceInfo> getDeviceInfo() override { return nullptr; }
-  std::vector<libkineto::ResourceInfo> getResourceInfos() override { return {}; }
-  std::unique_ptr<libkineto::CpuTraceBuffer> getTraceBuffer() override { return nullptr; }
-};
-
-struct Profiler final : libkineto::IActivityProfiler {
-  std::string name_ = "another";
-  std::set<libkineto::ActivityType> types_;
-  const std::string& name() const override { return name_; }
-  const std::set<libkineto::ActivityType>& availableActivities() const override { return types_; }
-  std::unique_ptr<libkineto::IActivityProfilerSession> configure(
-      const std::set<libkineto::ActivityType>&, const libkineto::Config&) override { return nullptr; }
-  std::unique_ptr<libkineto::IActivityProfilerSession> configure(
-      int64_t, int64_t, const std::set<libkineto::ActivityType>&, const libkineto::Config&) override {
-    ++configured;
-    return std::make_unique<Session>();
-  }
-};
-
-extern "C" __attribute__((visibility("default"))) const char* devprof_build_info() { return DEVPROF_BUILD_INFO; }
-extern "C" __attribute__((visibility("default"))) void other_register() {
-  torch::profiler::impl::PrivateUse1ProfilerRegistry::instance().registerFactory(
-      [] { return std::make_unique<Profiler>(); });
-}
-extern "C" __attribute__((visibility("default"))) int other_has_factory() {
-  return torch::profiler::impl::PrivateUse1ProfilerRegistry::instance().hasFactory();
-}
-extern "C" __attribute__((visibility("default"))) void other_counts(int* out) {
-  out[0] = configured; out[1] = started; out[2] = stopped; out[3] = processed;
-}
-"""
-
-
 @pytest.mark.parametrize("order", ["other backend first", "devprof first"])
-def test_another_backends_profiler_beside_ours_keeps_its_slot_and_its_records(
-    program: Program, tmp_path: Path, order: str
-) -> None:
-    source = tmp_path / "other.cpp"
-    source.write_text(ANOTHER_BACKEND)
+def test_another_backends_profiler_beside_ours_keeps_its_slot_and_its_records(program: Program, order: str) -> None:
     facts = program(
         f"""
         import ctypes, pathlib, sys
         import toyland, torch, devprof
-        from devprof.contract import NativeBuild
-        from devprof.native import build, load
-        spec = NativeBuild("other", (pathlib.Path({str(source)!r}),))
-        build(spec)
-        other = load(spec)
+        other = toyland.other_backend()
         plugin = toyland.scripted(script=lambda start_ns, end_ns: [toyland.kernel("ours", at=start_ns)])
         with toyland.alone(plugin):
             if {order == "other backend first"}:

@@ -6,6 +6,7 @@ runtime is told what to record, and records it with the ids that are current on 
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import json
 import os
@@ -27,8 +28,10 @@ import devprof
 import devprof.torch
 from devprof import correlation, registry
 from devprof.capture import PluginLedger
+from devprof.contract import NativeBuild
 from devprof.errors import DevprofWarning
 from devprof.model import ActivityType, GenericTraceActivity
+from devprof.native import build, load
 from devprof.testing import ScriptedProfiler, plugin_of
 from devprof.torch.text import TextCleaner
 from devprof.torch.verify import load_strict
@@ -229,6 +232,73 @@ _bodies: list[Callable[[], None]] = []
 def _run(x: torch.Tensor) -> torch.Tensor:
     _bodies.pop()()
     return x.clone()
+
+
+def other_backend() -> ctypes.CDLL:
+    """For programs: load another backend's library, which registers its own profiler and stubs when it is told to."""
+    spec = NativeBuild("other-backend", (Path(__file__).with_name("other_backend.cpp"),))
+    build(spec)
+    return load(spec)
+
+
+class Event:
+    """What `Stubs.record` hands out."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+class Stubs:
+    """Stubs of the legacy profiler that note every call; an event is a number, and time is `us_per_event` between two.
+
+    Attributes:
+        calls: the calls and their arguments, in order; events by number.
+        faults: what a method does instead, by name.
+    """
+
+    def __init__(self, us_per_event: float = 10.0, **faults: Callable[..., Any]) -> None:
+        self.torch_device = backend()
+        self.calls: list[tuple[Any, ...]] = []
+        self.threads: set[int] = set()
+        self.faults = faults
+        self._us_per_event = us_per_event
+        self._numbers = itertools.count(1)
+
+    def record(self) -> Any:
+        event = Event(next(self._numbers))
+        self.threads.add(threading.get_ident())
+        return self._note("record", event.number, result=event)
+
+    def elapsed(self, start: Event, end: Event) -> Any:
+        us = (end.number - start.number) * self._us_per_event
+        return self._note("elapsed", start.number, end.number, result=us)
+
+    def mark(self, name: str) -> Any:
+        return self._note("mark", name)
+
+    def range_push(self, name: str) -> Any:
+        return self._note("range_push", name)
+
+    def range_pop(self) -> Any:
+        return self._note("range_pop")
+
+    def enabled(self) -> Any:
+        return self._note("enabled", result=True)
+
+    def on_each_device(self, visit: Callable[[int], None]) -> Any:
+        self._note("on_each_device")
+        for device in (0, 1, 2):
+            visit(device)
+
+    def synchronize(self) -> Any:
+        return self._note("synchronize")
+
+    def count(self, method: str) -> int:
+        return sum(call[0] == method for call in self.calls)
+
+    def _note(self, method: str, *args: Any, result: Any = None) -> Any:
+        self.calls.append((method, *args))
+        return self.faults[method]() if method in self.faults else result
 
 
 def say(**facts: Any) -> None:

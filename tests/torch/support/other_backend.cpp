@@ -1,0 +1,79 @@
+// Another backend beside devprof: its own profiler, registered the official way, and its own stubs. It notes what is called.
+#include <torch/csrc/profiler/standalone/privateuse1_profiler.h>
+#include <torch/csrc/profiler/stubs/base.h>
+#include <libkineto.h>
+#include <atomic>
+
+static std::atomic<int> configured{0}, started{0}, stopped{0}, processed{0};
+
+struct Session final : libkineto::IActivityProfilerSession {
+  void start() override { ++started; }
+  void stop() override { ++stopped; }
+  std::vector<std::string> errors() override { return {}; }
+  void processTrace(libkineto::ActivityLogger&) override {}
+  void processTrace(
+      libkineto::ActivityLogger& logger, libkineto::getLinkedActivityCallback, int64_t start, int64_t) override {
+    ++processed;
+    libkineto::GenericTraceActivity record(
+        libkineto::TraceSpan(0, 0, "other"), libkineto::ActivityType::CONCURRENT_KERNEL, "another backend's");
+    record.startTime = start;
+    record.endTime = start + 10;
+    record.id = 1;
+    record.device = 40;
+    record.log(logger);
+  }
+  std::unique_ptr<libkineto::DeviceInfo> getDeviceInfo() override { return nullptr; }
+  std::vector<libkineto::ResourceInfo> getResourceInfos() override { return {}; }
+  std::unique_ptr<libkineto::CpuTraceBuffer> getTraceBuffer() override { return nullptr; }
+};
+
+struct Profiler final : libkineto::IActivityProfiler {
+  std::string name_ = "another";
+  std::set<libkineto::ActivityType> types_;
+  const std::string& name() const override { return name_; }
+  const std::set<libkineto::ActivityType>& availableActivities() const override { return types_; }
+  std::unique_ptr<libkineto::IActivityProfilerSession> configure(
+      const std::set<libkineto::ActivityType>&, const libkineto::Config&) override { return nullptr; }
+  std::unique_ptr<libkineto::IActivityProfilerSession> configure(
+      int64_t, int64_t, const std::set<libkineto::ActivityType>&, const libkineto::Config&) override {
+    ++configured;
+    return std::make_unique<Session>();
+  }
+};
+
+extern "C" __attribute__((visibility("default"))) const char* devprof_build_info() { return DEVPROF_BUILD_INFO; }
+extern "C" __attribute__((visibility("default"))) void other_register() {
+  torch::profiler::impl::PrivateUse1ProfilerRegistry::instance().registerFactory(
+      [] { return std::make_unique<Profiler>(); });
+}
+extern "C" __attribute__((visibility("default"))) int other_has_factory() {
+  return torch::profiler::impl::PrivateUse1ProfilerRegistry::instance().hasFactory();
+}
+extern "C" __attribute__((visibility("default"))) void other_counts(int* out) {
+  out[0] = configured; out[1] = started; out[2] = stopped; out[3] = processed;
+}
+
+struct Stubs final : torch::profiler::impl::ProfilerStubs {
+  static inline std::atomic<int> recorded{0};
+  void record(c10::DeviceIndex*, torch::profiler::impl::ProfilerVoidEventStub* event, int64_t*) const override {
+    ++recorded;
+    *event = std::make_shared<int>(1);
+  }
+  float elapsed(
+      const torch::profiler::impl::ProfilerVoidEventStub*,
+      const torch::profiler::impl::ProfilerVoidEventStub*) const override {
+    return 5.0f;
+  }
+  void mark(const char*) const override {}
+  void rangePush(const char*) const override {}
+  void rangePop() const override {}
+  bool enabled() const override { return true; }
+  void onEachDevice(std::function<void(int)>) const override {}
+  void synchronize() const override {}
+};
+
+extern "C" __attribute__((visibility("default"))) void other_register_stubs() {
+  static Stubs& stubs = *new Stubs;
+  torch::profiler::impl::registerPrivateUse1Methods(&stubs);
+}
+extern "C" __attribute__((visibility("default"))) int other_recorded() { return Stubs::recorded; }
