@@ -391,7 +391,9 @@ def _enclosing(trace: Trace) -> dict[int, list[int]]:
 
 def partial_overlaps(trace: Trace) -> list[tuple[str, str]]:
     """Return pairs of slices on one row of a device of which one starts inside the other and ends after it."""
-    rows = trace.by_row(one for one in trace.slices() if one.category in (*DEVICE_CATEGORIES, "gpu_user_annotation"))
+    rows = trace.by_row(
+        one for one in trace.slices() if one.category in (*DEVICE_CATEGORIES, "gpu_user_annotation", "cuda_sync")
+    )
     found = []
     for slices in rows.values():
         open_: list[Slice] = []
