@@ -26,6 +26,16 @@ __all__ = ["RuntimeLink"]
 
 _log = logging.getLogger("openreg_sim")
 
+# Keep Python's trace and profile functions of this thread out of what follows, until resumed. A device's wait has no Python
+# frames, so those of this one shall not show in a profile with stacks. Both calls must be in one frame, of which the profile
+# function then sees the call and the return; neither does the interpreter report calls of ctypes functions to it.
+_thread_state = ctypes.pythonapi.PyThreadState_Get
+_thread_state.restype, _thread_state.argtypes = ctypes.c_void_p, ()
+_suspend_tracing = ctypes.pythonapi.PyThreadState_EnterTracing
+_suspend_tracing.restype, _suspend_tracing.argtypes = None, (ctypes.c_void_p,)
+_resume_tracing = ctypes.pythonapi.PyThreadState_LeaveTracing
+_resume_tracing.restype, _resume_tracing.argtypes = None, (ctypes.c_void_p,)
+
 
 class RuntimeLink:
     """Connects a library with a runtime, from `open` to `close`.
@@ -112,21 +122,34 @@ class RuntimeLink:
         return tuple(tensors)
 
     def _on_full_ring(self) -> int:
+        thread = _thread_state()
+        _suspend_tracing(thread)
         try:
             self.drain()
+            return 0
         except KeyboardInterrupt:
             return INTERRUPTED
         except BaseException:  # noqa: BLE001  # nothing may pass through C++; the calls in hand are lost
             _log.exception("the runtime could not take the calls of the device")
-        return 0
+            return 0
+        finally:
+            _resume_tracing(thread)
 
     def _on_api_call(self, call: int, a: int, b: int, error: int, error_size: int) -> float:
+        thread = _thread_state()
+        _suspend_tracing(thread)
         try:
             return float(self._answers[call](a, b) or 0.0)
         except KeyboardInterrupt:
-            message = bytes([INTERRUPTED])
+            _write(bytes([INTERRUPTED]), error, error_size)
         except BaseException as problem:  # noqa: BLE001  # becomes an error of torch's in the caller
-            message = (str(problem) or repr(problem)).encode()
-        text = message[: error_size - 1] + b"\0"
-        ctypes.memmove(error, text, len(text))
+            _write((str(problem) or repr(problem)).encode(), error, error_size)
+        finally:
+            _resume_tracing(thread)
         return 0.0
+
+
+def _write(message: bytes, target: int, size: int) -> None:
+    """Write a C string of at most `size` bytes, its end included, to an address."""
+    text = message[: size - 1] + b"\0"
+    ctypes.memmove(target, text, len(text))

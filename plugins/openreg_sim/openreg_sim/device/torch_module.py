@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 
 from openreg_sim.device.indices import DeviceLike, index_of
-from openreg_sim.device.installed import library, link
+from openreg_sim.device.installed import library
 from openreg_sim.device.memory import (
     empty_cache,
     max_memory_allocated,
@@ -166,7 +166,7 @@ class device_of(device):  # torch's name for it
 
 def synchronize(device: DeviceLike = None) -> None:
     """Wait until a device has finished all its work."""
-    link().runtime.device_synchronize(index_of(device))
+    torch._C._accelerator_synchronizeDevice(index_of(device))
 
 
 def get_device_name(device: DeviceLike = None) -> str:

@@ -54,7 +54,8 @@ def test_stuck_backward_of_a_daemon_thread_does_not_hold_up_the_end(run_script: 
         "from openreg_sim.device import native\n"
         "print(native().orSettleAutograd(200))\n"
         "import openreg_sim.device.at_exit as at_exit; at_exit._PATIENCE_MS = 200\n"
-        "import atexit; atexit.register(os._exit, 3)\n"  # the thread itself cannot survive the interpreter's end, here or on a CPU
+        # the stuck thread itself would not survive the interpreter's end, on a CPU neither
+        "import atexit; atexit.register(os._exit, 3)\n"
         "at_exit.leave(__import__('openreg_sim.device.installed', fromlist=['link']).link())\n"
     )
     assert (done.returncode, done.stdout) == (3, "0\n"), done.stderr

@@ -107,6 +107,25 @@ def test_launch_lies_within_its_operator(calls: Any) -> None:
     assert len(calls.launches()) > 60
 
 
+def test_waiting_for_the_device_shows_no_frames_of_the_runtime() -> None:
+    """With stacks, a wait is one frame of the device's, whatever the runtime does in it."""
+    x = torch.ones(4, device="openreg")
+    with profile(activities=[ProfilerActivity.CPU], with_stack=True) as prof:
+        for _ in range(5):
+            x.sum().item()
+    names = [event.name() for event in prof.profiler.kineto_results.events()]
+    assert names.count("aten::item") == 5
+    frames: list[str] = []
+    pending = list(prof.profiler.kineto_results.experimental_event_tree())
+    while pending:
+        event = pending.pop()
+        pending.extend(event.children)
+        frames.append(event.name)
+    ours = [name.rpartition(": ")[2] for name in frames if "openreg_sim" in name and "_on_api_call" in name]
+    others = [name for name in frames if "openreg_sim/runtime" in name]
+    assert (len(ours), others) == (5, [])
+
+
 def test_dispatch_modes_see_every_operator() -> None:
     """A mode of torch's, here the one that counts operations, works over the device."""
     from torch.utils.flop_counter import FlopCounterMode
