@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from devprof.clock import sample
-from devprof.contract import HOST_CLOCK, ClockDomain, ClockSample
+from devprof.contract import HOST_CLOCK, ClockDomain, ClockSample, IActivityProfilerSession
 from devprof.errors import PluginContractError
 from devprof.registry import SESSION_RETURNS, Guard, validate_session
 
@@ -17,7 +17,9 @@ __all__ = ["SessionHooks"]
 
 
 class SessionHooks:
-    """The hooks that a session has. A hook that it lacks is not called, and none is once the guard has failed.
+    """The hooks that a session has.
+
+    A hook that it lacks, or inherits from the protocol, is not called, and none is once the guard has failed.
 
     Attributes:
         session: the plugin's object.
@@ -31,12 +33,17 @@ class SessionHooks:
             PluginContractError: the object is no session.
         """
         validate_session(plugin, session)
+        if _inherited(session, "process_trace"):
+            message = "the session inherits process_trace(), so it would deliver nothing; write one"
+            raise PluginContractError(plugin, "configure", message)
         self.session = session
         self.running = "configure"
         self._plugin = plugin
         self._guard = guard
         self._methods = {
-            hook: method for hook in SESSION_RETURNS if (method := getattr(session, hook, None)) is not None
+            hook: method
+            for hook in SESSION_RETURNS
+            if (method := getattr(session, hook, None)) is not None and not _inherited(session, hook)
         }
         self._turn = threading.Lock()
 
@@ -92,7 +99,7 @@ class SessionHooks:
         """Call `stop` on a session that is set aside already, so that its device does not record on; whatever it raises."""
         self.running = "session.stop"
         with suppress(BaseException):
-            self._methods["stop"]()
+            self._methods.get("stop", lambda: None)()
 
     def _check_clock(self, domain: ClockDomain) -> None:
         rate: object = domain.ticks_per_second
@@ -105,3 +112,8 @@ class SessionHooks:
         else:
             return
         raise PluginContractError(self._plugin, "session.clock_domain", f"the clock cannot be used: {problem}")
+
+
+def _inherited(session: object, hook: str) -> bool:
+    """Say whether a hook is the protocol's own, which says nothing."""
+    return getattr(type(session), hook, None) is getattr(IActivityProfilerSession, hook)

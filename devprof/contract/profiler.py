@@ -88,6 +88,8 @@ class IActivityProfilerSession(Protocol):
     session lacks is not called. A class that names this protocol as its base inherits the others, which then say nothing.
     """
 
+    # to a type checker a method with only a docstring is abstract: so the optional ones return, and the required ones do not
+
     def start(self) -> None:
         """Begin to record. Called when the capture window opens, just before the host's recording starts."""
 
@@ -139,6 +141,7 @@ class IActivityProfilerSession(Protocol):
 
     def get_trace_buffer(self) -> None:
         """Kineto's transfer of ownership; devprof owns a batch from `handle_activities` on. Called last, to release memory."""
+        return
 
     def clock_domain(self) -> ClockDomain | None:
         """Return the clock of this session's batches, or None for Unix ns. Called after `configure`."""
@@ -157,15 +160,20 @@ class IActivityProfilerSession(Protocol):
 
         Must not run torch ops, block, or raise.
         """
+        return
 
     def pop_correlation_id(self) -> None:
         """The innermost op on the calling thread ended. As `push_correlation_id`; may come without a push."""
+        return
 
     def push_user_correlation_id(self, id: int) -> None:
         """A user range with this id began on the calling thread. As `push_correlation_id`."""
+        return
 
     def pop_user_correlation_id(self) -> None:
         """The innermost user range on the calling thread ended. As `pop_correlation_id`."""
+        return
 
     def toggle_collection_dynamic(self, enabled: bool) -> None:
         """Pause or resume recording within the window. Called while recording, when the user toggles collection."""
+        return

@@ -7,9 +7,9 @@ import threading
 import pytest
 
 from devprof.capture.hooks import SessionHooks
-from devprof.contract import ClockSample, TraceStatus
+from devprof.contract import ActivityLogger, ClockSample, GetLinkedActivity, IActivityProfilerSession, TraceStatus
 from devprof.errors import PluginContractError, PluginWarning
-from devprof.registry import Guard
+from devprof.registry import SESSION_RETURNS, Guard
 from tests.unit.capture.plugins import BareSession, Session, one_kernel
 
 
@@ -32,6 +32,33 @@ def test_a_hook_that_is_lacking_gives_the_default() -> None:
     hooks = _hooks(BareSession())
     assert hooks.call("errors", default=("nothing",)) == ("nothing",)
     assert hooks.clock_domain() is None
+
+
+class _Inheriting(IActivityProfilerSession):
+    """Names the protocol as its base and writes the least."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def process_trace(
+        self, logger: ActivityLogger, get_linked_activity: GetLinkedActivity, start_ns: int, end_ns: int
+    ) -> None: ...
+
+
+def test_a_hook_that_is_the_protocols_own_is_not_there() -> None:
+    hooks = _hooks(_Inheriting())
+    assert [hook for hook in SESSION_RETURNS if hook in hooks] == ["start", "stop", "process_trace"]
+
+
+def test_a_session_that_inherits_its_delivery_is_refused() -> None:
+    class Forgetful(IActivityProfilerSession):
+        pass
+
+    with pytest.raises(
+        PluginContractError, match=r"the session inherits process_trace\(\), so it would deliver nothing"
+    ):
+        _hooks(Forgetful())  # type: ignore[abstract]
 
 
 def test_what_is_no_session_is_refused() -> None:

@@ -10,7 +10,15 @@ from typing import Any
 import pytest
 
 from devprof.capture import Lane, LaneResult, PluginLedger, quarantined
-from devprof.contract import ActivityLogger, ClockDomain, ClockSample, CorrelationAccess, NativeCorrelation, TraceStatus
+from devprof.contract import (
+    ActivityLogger,
+    ClockDomain,
+    ClockSample,
+    CorrelationAccess,
+    IActivityProfilerSession,
+    NativeCorrelation,
+    TraceStatus,
+)
 from devprof.errors import PluginContractError, PluginWarning
 from devprof.model import ActivityBatch, ActivityType, DeviceInfo, GenericTraceActivity, ResourceInfo
 from devprof.registry import RegisteredProfiler
@@ -648,7 +656,7 @@ def test_a_clock_that_cannot_be_used_sets_its_plugin_aside_at_once(
 
 
 def test_a_clock_without_a_way_to_read_it_sets_its_plugin_aside_at_once(runner: PatientRunner) -> None:
-    class Clocked(BareSession):
+    class Clocked(BareSession, IActivityProfilerSession):
         def clock_domain(self) -> ClockDomain:
             return CLOCK
 
