@@ -177,7 +177,7 @@ def test_a_result_may_be_freed_while_another_session_records(join: Join) -> None
     runtime = Runtime()
     join(script=runtime.script)
     kept = []
-    for _ in range(5):
+    for _ in range(2):
         with profile() as prof:
             toyland.run_in_op(runtime.launch)
             kept.clear()
