@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 import numpy as np
 
@@ -128,7 +128,7 @@ class _Lanes:
 
 
 def name_extra_rows(
-    wanted: Sequence[tuple[int, int, int]], taken: set[tuple[int, int]]
+    wanted: Sequence[tuple[int, int, int]], taken: Set[tuple[int, int]]
 ) -> dict[tuple[int, int, int], ResourceInfo]:
     """Give each added row an id of its own and a name.
 
@@ -137,13 +137,13 @@ def name_extra_rows(
         taken: (device, resource) pairs in use.
     """
     rows: dict[tuple[int, int, int], ResourceInfo] = {}
+    free_ids: dict[int, Iterator[int]] = {}
     for device, resource, lane in wanted:
-        free = next(_free_ids(device, taken))
-        taken.add((device, free))
+        free = next(free_ids.setdefault(device, _free_ids(device, taken)))
         name = f"stream {resource} annotations {lane + 1}"
         rows[device, resource, lane] = ResourceInfo(free, device, name, sort_index=resource)
     return rows
 
 
-def _free_ids(device: int, taken: set[tuple[int, int]]) -> Iterator[int]:
+def _free_ids(device: int, taken: Set[tuple[int, int]]) -> Iterator[int]:
     return (free for free in itertools.count(_EXTRA_ROW_BASE) if (device, free) not in taken)

@@ -5,7 +5,7 @@ Kineto makes these spans for its own GPU profiler only (libkineto/src/GpuUserEve
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -121,7 +121,7 @@ def _separated(spans: Spans, widened_by_ns: int, held: tuple[Bools, Bools] | Non
 
 
 def _moved(
-    device: Longs, resource: Longs, lanes: Longs, taken: set[tuple[int, int]]
+    device: Longs, resource: Longs, lanes: Longs, taken: Set[tuple[int, int]]
 ) -> tuple[Longs, tuple[ResourceInfo, ...]]:
     """Put the spans of further lanes on rows of their own."""
     moved = np.flatnonzero(lanes)
