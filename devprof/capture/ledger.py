@@ -74,6 +74,12 @@ class PluginLedger:
         """True where nothing was lost and nothing went wrong."""
         return not (self.lost or self.lost_unknown or self.errors or self.failures or self.clock_doubts)
 
+    def give_up(self, reason: str, delivered: int) -> None:
+        """Count records as dropped that did not reach the trace after all: those emitted, else all that were delivered."""
+        if lost := self.emitted or delivered:
+            self.dropped[reason] += lost
+        self.emitted = self.device_work = self.linked = 0
+
     def as_dict(self) -> dict[str, object]:
         """Return the account as JSON values, as it stands in the trace's metadata."""
         return {

@@ -41,9 +41,16 @@ def _environment() -> list[str]:
     return [
         f"devprof {__version__}, contract {'.'.join(map(str, CONTRACT_VERSION))}, Python {sys.version.split()[0]}, {where}",
         f"torch: {torch.version}" if torch else "torch: not installed; torch-free use works, torch sessions do not",
-        f"cache: {cache_dir()}",
+        f"cache: {_cache()}",
         f"switches: {switches or 'none set'}",
     ]
+
+
+def _cache() -> str:
+    try:
+        return str(cache_dir())
+    except BuildError as error:  # a user without a home
+        return f"none: {error}"
 
 
 def _library(spec: NativeBuild) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from devprof import __version__
-from devprof.capture import CaptureSession
+from devprof.capture import CaptureSession, LaneResult, SessionReport
 from devprof.contract import CONTRACT_VERSION
 from devprof.link import LinkedColumns
 from devprof.model import ActivityBatch, ActivityType, MetadataColumn, MetadataKind
@@ -20,6 +21,8 @@ from devprof.torch.rows import LaneRows
 from devprof.torch.text import TextCleaner
 
 __all__ = ["drain"]
+
+log = logging.getLogger("devprof.torch")
 
 DEVICES_PER_PLUGIN = 100
 """Distance between the device ids of two plugins, so that two "device 0" do not share a row."""
@@ -40,24 +43,48 @@ def drain(bridge: Bridge, capture: CaptureSession, generation: int, end_ns: int)
     start_ns = int(bridge.lib.devprof_capture_start_ns(generation))
     results = capture.stop(lambda op_id: bool(bridge.known_ops(np.array([op_id]))[0]), start_ns, end_ns)
     parents = bridge.user_parents()
-    next_launch, device_offset = _LAUNCH_BASE, 0
-    properties: list[dict[str, object]] = []
-    taken = set(OF_THE_FILE)
+    places = _Places()
     for result in results:
-        lane = process(
-            result,
-            start_ns=start_ns,
-            end_ns=end_ns,
-            known_ops=bridge.known_ops,
-            user_parents=parents,
-            launch_base=next_launch,
-            device_offset=device_offset,
-        )
-        next_launch = lane.next_launch
-        properties += [*map(dict, lane.device_properties), *_properties(lane, device_offset)]
-        greatest = _deliver(bridge, generation, _with_known_ranges(lane, parents), device_offset, taken)
-        device_offset = _next_offset(device_offset, greatest)
-    _describe(bridge, capture, generation, properties)
+        try:
+            lane = _linked(bridge, result, capture.report, parents, places)
+            _hand_over(bridge, generation, lane, parents, places)
+        except Exception as error:  # noqa: BLE001 - a mistake of devprof's own must not cost the other plugins' records
+            log.exception("the records of plugin %r are lost", result.name)
+            capture.report.notes.append(f"{result.name}: devprof failed to process its records: {error!r}")
+            result.ledger.give_up("devprof failed to process it", sum(map(len, result.batches)))
+    _describe(bridge, capture, generation, places.properties)
+
+
+@dataclass(slots=True)
+class _Places:
+    """What one plugin leaves free for the next: launch numbers, device ids, keys of the trace's metadata."""
+
+    next_launch: int = _LAUNCH_BASE
+    device_offset: int = 0
+    properties: list[dict[str, object]] = field(default_factory=list)
+    keys: set[str] = field(default_factory=lambda: set(OF_THE_FILE))
+
+
+def _linked(
+    bridge: Bridge, result: LaneResult, report: SessionReport, parents: Mapping[int, int], places: _Places
+) -> LinkedLane:
+    return process(
+        result,
+        start_ns=report.start_ns,
+        end_ns=report.end_ns,
+        known_ops=bridge.known_ops,
+        user_parents=parents,
+        launch_base=places.next_launch,
+        device_offset=places.device_offset,
+    )
+
+
+def _hand_over(bridge: Bridge, generation: int, lane: LinkedLane, parents: Mapping[int, int], places: _Places) -> None:
+    offset = places.device_offset
+    places.next_launch = lane.next_launch
+    places.properties += [*map(dict, lane.device_properties), *_properties(lane, offset)]
+    greatest = _deliver(bridge, generation, _with_known_ranges(lane, parents), offset, places.keys)
+    places.device_offset = _next_offset(offset, greatest)
 
 
 def _properties(lane: LinkedLane, device_offset: int) -> list[dict[str, object]]:

@@ -108,9 +108,15 @@ class TorchSession:
         self._capture.toggle(enabled)
 
     def cancel(self, reason: str) -> None:
-        """End a capture that will not be stopped by its profile."""
+        """End a capture that will not be stopped by its profile.
+
+        Raises:
+            KeyboardInterrupt: the user pressed Ctrl-C while the plugins were stopped; it was held until they were.
+        """
         self._capture.cancel(reason)
         self._release()
+        if self._capture.interrupt is not None:
+            raise self._capture.interrupt
 
     @property
     def report(self) -> SessionReport:

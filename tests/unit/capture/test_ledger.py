@@ -144,3 +144,13 @@ def test_the_report_reads_as_its_ledgers_and_notes() -> None:
         "demo: produced 1 = emitted 1 + dropped 0 + rejected 0; 0 of 0 device records linked\ncut short"
     )
     assert str(SessionReport("torch")) == "no devprof plugin took part"
+
+
+def test_records_that_a_host_gave_up_on_are_dropped_with_the_reason() -> None:
+    """The account still closes: what was emitted, or only delivered, is lost with one reason."""
+    emitted = PluginLedger("toy", emitted=5, device_work=3, linked=2)
+    emitted.give_up("host failed", delivered=9)
+    delivered = PluginLedger("toy")
+    delivered.give_up("host failed", delivered=9)
+    assert [ledger.dropped for ledger in (emitted, delivered)] == [{"host failed": 5}, {"host failed": 9}]
+    assert (emitted.produced, emitted.device_work, emitted.linked) == (5, 0, 0)
