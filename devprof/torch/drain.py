@@ -48,7 +48,7 @@ def drain(bridge: Bridge, capture: CaptureSession, generation: int, end_ns: int)
         try:
             lane = _linked(bridge, result, capture.report, parents, places)
             _hand_over(bridge, generation, lane, parents, places)
-        except Exception as error:  # noqa: BLE001 - a mistake of devprof's own must not cost the other plugins' records
+        except Exception as error:
             log.exception("the records of plugin %r are lost", result.name)
             capture.report.notes.append(f"{result.name}: devprof failed to process its records: {error!r}")
             result.ledger.give_up("devprof failed to process it", sum(map(len, result.batches)))
