@@ -12,12 +12,9 @@ A "row" is a record's position in all batches laid end to end.
 from devprof.link.duplicates import duplicates, may_hold_duplicates
 from devprof.link.join import LaunchJoin, join_launches
 from devprof.link.linking import LinkCounts, LinkedColumns, LinkResult, link
-from devprof.link.overlaps import RowOverlaps, overlapping_rows
+from devprof.link.overlaps import RowOverlaps, overlapping_rows, places_of
 from devprof.link.user_spans import AnnotationSpans, annotation_spans
 from devprof.link.window import WindowResult, apply_window
-
-annotations = annotation_spans
-"""The same; a module with ``from __future__ import annotations`` has that name already and says `annotation_spans`."""
 
 __all__ = [
     "AnnotationSpans",
@@ -28,11 +25,11 @@ __all__ = [
     "RowOverlaps",
     "WindowResult",
     "annotation_spans",
-    "annotations",
     "apply_window",
     "duplicates",
     "join_launches",
     "link",
     "may_hold_duplicates",
     "overlapping_rows",
+    "places_of",
 ]

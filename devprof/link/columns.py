@@ -102,7 +102,8 @@ def codes_of(values: Longs, *others: Longs) -> tuple[Longs, ...]:
 
     Returns:
         Codes of each array, int64, from 0, equal where values are equal; a value of `others` that is not among `values` gets
-        -1. Codes are below ``8 * (n + 128)`` plus the lengths of `others`; not every code need occur.
+        -1 or a code that none of `values` has. Codes are below ``8 * (n + 128)`` plus the lengths of `others`; not every code
+        need occur.
     """
     if len(values) == 0:
         return (values, *(np.full(len(other), -1, dtype=np.int64) for other in others))

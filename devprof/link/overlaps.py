@@ -45,12 +45,12 @@ def overlapping_rows(batches: Sequence[ActivityBatch]) -> RowOverlaps:
     overrun, crossing = (np.zeros(bounds[-1], dtype=np.bool_) for _ in range(2))
     device, resource = (longs(batches, column)[work] for column in ("device", "resource"))
     for rows in rows_by_place(places_of(device, resource)):
-        order = rows[_nesting_order(start[rows], end[rows])]
-        first, last = start[order], end[order]
-        still = last[:-1] > first[1:]
+        order = rows[_in_time(start[rows], end[rows])]
+        still = end[order[:-1]] > start[order[1:]]
         if still.any():
             overrun[work[order[:-1]]] = still
-            crossing[work[order]] = crossings(first, last)
+            nested = rows[np.lexsort((-end[rows], start[rows]))]
+            crossing[work[nested]] = crossings(start[nested], end[nested])
     n_overrun, n_crossing = int(np.count_nonzero(overrun)), int(np.count_nonzero(crossing))
     return RowOverlaps(tuple(split(overrun, bounds)), tuple(split(crossing, bounds)), n_overrun, n_crossing)
 
@@ -123,8 +123,8 @@ def _least_in_ranges(values: Longs, begin: Longs, stop: Longs) -> Longs:
         level += 1
 
 
-def _nesting_order(start: Longs, end: Longs) -> Longs:
-    """Order intervals by start, of equal starts the longest first, of equal intervals as they came."""
+def _in_time(start: Longs, end: Longs) -> Longs:
+    """Order intervals by start, of equal starts the shortest first, so that an instant touches what starts with it."""
     if (start[1:] > start[:-1]).all():
         return np.arange(len(start))
-    return np.lexsort((-end, start))
+    return np.lexsort((end, start))

@@ -84,17 +84,19 @@ def annotation_spans(
     # any record of a place tells its device and resource
     record_at = np.zeros(int(places.max()) + 1, dtype=np.int64)
     record_at[places] = np.arange(len(places))
-    at = record_at[spans.place]
+    if widened_by_ns:
+        spans = _cut(spans, _held_by_work(batches, is_work, spans))
     order = np.lexsort((ancestry.depth[spans.user], -spans.end, spans.start, spans.place))
     spans = Spans(spans.user[order], spans.place[order], spans.start[order], spans.end[order])
-    held = _held_by_work(batches, is_work, spans) if widened_by_ns else None
-    begin, stop, lanes = _separated(spans, widened_by_ns, held)
-    device, resource = device[at[order]], resource[at[order]]
+    lanes = _lanes(spans, widened_by_ns)
+    at = record_at[spans.place]
+    device, resource = device[at], resource[at]
     extra: tuple[ResourceInfo, ...] = ()
     if lanes.any():
         resource, extra = _moved(device, resource, lanes, _taken(batches, link_result))
     n_displaced = int(np.count_nonzero(lanes))
-    return AnnotationSpans(ancestry.ids[spans.user], device.astype(np.int32), resource, begin, stop, extra, n_displaced)
+    users = ancestry.ids[spans.user]
+    return AnnotationSpans(users, device.astype(np.int32), resource, spans.start, spans.end, extra, n_displaced)
 
 
 def _held_by_work(batches: Sequence[ActivityBatch], is_work: Bools, spans: Spans) -> tuple[Bools, Bools]:
@@ -107,17 +109,20 @@ def _held_by_work(batches: Sequence[ActivityBatch], is_work: Bools, spans: Spans
     return edges_at(spans.start, end[is_work]), edges_at(spans.end, start[is_work])
 
 
-def _separated(spans: Spans, widened_by_ns: int, held: tuple[Bools, Bools] | None) -> tuple[Longs, Longs, Longs]:
-    """Return start, end and lane of each span, so that no two cross on a lane, also once they are widened."""
+def _cut(spans: Spans, held: tuple[Bools, Bools]) -> Spans:
+    """Return the spans with room for 1 ns on both sides, place by place."""
     start, end = spans.start.copy(), spans.end.copy()
+    for rows in rows_by_place(spans.place):
+        start[rows], end[rows] = cut_for_widening(start[rows], end[rows], (held[0][rows], held[1][rows]))
+    return Spans(spans.user, spans.place, start, end)
+
+
+def _lanes(spans: Spans, widened_by_ns: int) -> Longs:
+    """Return the row of each span on its place, so that no two cross on a row once they are widened."""
     lanes = np.zeros(len(spans), dtype=np.int64)
     for rows in rows_by_place(spans.place):
-        begin, stop = start[rows], end[rows]
-        if widened_by_ns:
-            begin, stop = cut_for_widening(begin, stop, held and (held[0][rows], held[1][rows]))
-            start[rows], end[rows] = begin, stop
-        lanes[rows] = lanes_of(begin - widened_by_ns, stop + widened_by_ns)
-    return start, end, lanes
+        lanes[rows] = lanes_of(spans.start[rows] - widened_by_ns, spans.end[rows] + widened_by_ns)
+    return lanes
 
 
 def _moved(
