@@ -184,16 +184,13 @@ inline Upcall<ApiCallback> api_upcall;
 
 class Ring {
  public:
-  // Queues a record. A full ring is drained by Python on this thread first; if that is not possible the record is counted
-  // as dropped. Destroying an event never calls Python: it may happen anywhere, also while the interpreter ends.
+  // Queues a record. A full ring is drained by Python on this thread first, more than once if other threads fill it again; if
+  // that is not possible the record is counted as dropped. Destroying an event never calls Python: it may happen anywhere,
+  // also while the interpreter ends.
   void push(const Record& record) {
-    if (try_push(record, record.kind == CallKind::EventDestroy)) return;
-    if (!draining_) {
-      draining_ = true;
-      drain_upcall.with([](DrainCallback drain) {
-        if (drain() == kInterrupted) raise(SIGINT);
-      });
-      draining_ = false;
+    const bool is_destroy = record.kind == CallKind::EventDestroy;
+    if (try_push(record, is_destroy)) return;
+    for (int tries = 0; tries < kMostTries && !is_destroy && call_drain(); ++tries) {
       if (try_push(record, false)) return;
     }
     dropped_.fetch_add(1, std::memory_order_relaxed);
@@ -236,6 +233,18 @@ class Ring {
     return true;
   }
 
+  // Returns false if there is nobody to drain, or if this thread is at it already.
+  static bool call_drain() {
+    if (draining_) return false;
+    draining_ = true;
+    const bool is_called = drain_upcall.with([](DrainCallback drain) {
+      if (drain() == kInterrupted) raise(SIGINT);
+    });
+    draining_ = false;
+    return is_called;
+  }
+
+  static constexpr int kMostTries = 100;  // an ending: Python drains nothing while a drain of its own is under way here
   std::mutex mutex_;
   std::vector<Record> records_;
   size_t capacity_ = 65536;
