@@ -18,6 +18,7 @@ from devprof.link import (
     LinkedColumns,
     LinkResult,
     RowOverlaps,
+    annotation_spans,
     apply_window,
     duplicates,
     join_launches,
@@ -25,7 +26,6 @@ from devprof.link import (
     may_hold_duplicates,
     overlapping_rows,
 )
-from devprof.link import annotations as spans_of_ranges
 from devprof.model import ActivityBatch, DeviceInfo, ResourceInfo
 
 __all__ = ["LinkedLane", "process"]
@@ -110,7 +110,7 @@ def process(
         device_offset=device_offset,
         uncertainty_ns=uncertainty_ns,
     )
-    spans = spans_of_ranges(batches, linked, widened_by_ns=widened_by_ns)
+    spans = annotation_spans(batches, linked, widened_by_ns=widened_by_ns)
     _account(result.ledger, batches, linked.counts)
     _note_overlaps(result.ledger, overlaps, spans)
     return _linked_lane(result, batches, linked, spans)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from devprof.link import LinkedColumns
+from devprof.link import LinkedColumns, places_of
 from devprof.model import ActivityBatch, ActivityType, DeviceInfo, ResourceInfo, Role
 from devprof.pipeline import LinkedLane
 
@@ -111,12 +111,11 @@ class LaneRows:
 
     def _use(self, device: npt.NDArray[np.int32], resource: Int64) -> None:
         if len(device):
-            # neighbours are mostly on one row: only where a row changes is there something to look at
-            change = np.flatnonzero(
-                np.diff(device, prepend=device[0] - 1).astype(np.bool_)
-                | np.diff(resource, prepend=resource[0] - 1).astype(np.bool_)
-            )
-            self._used |= set(zip(device[change].tolist(), resource[change].tolist(), strict=True))
+            places = places_of(device.astype(np.int64), resource)
+            some = np.zeros(int(places.max()) + 1, dtype=np.int64)
+            some[places] = np.arange(1, len(places) + 1)  # any record of a place tells its row
+            at = some[some > 0] - 1
+            self._used |= set(zip(device[at].tolist(), resource[at].tolist(), strict=True))
 
     def _fitting(self, resource: Int64) -> Int64:
         if not len(resource) or (resource.min() >= 0 and resource.max() <= _GREATEST):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -148,8 +149,10 @@ class TorchSession:
         failed: list[BaseException] = []
 
         def body() -> None:
+            began_ns = time.perf_counter_ns()
             try:
                 drain(self._bridge, self._capture, self._generation, end_ns)
+                self._capture.report.timings_ns["drain"] = time.perf_counter_ns() - began_ns
             except BaseException as error:  # noqa: BLE001 - our own mistake: the user's result comes first
                 failed.append(error)
 
