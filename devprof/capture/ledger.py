@@ -122,6 +122,8 @@ class SessionReport:
         complete: False where the session was cancelled or the host never asked for its records.
         notes: what concerns the session as a whole.
         timings_ns: how long devprof's own stages took, by stage, nanoseconds.
+        moved_host_calls: host calls that stuck out of their op by less than the host's own clock may be off, and were moved
+            into it by the host.
     """
 
     host: str
@@ -132,6 +134,7 @@ class SessionReport:
     complete: bool = False
     notes: list[str] = field(default_factory=list)
     timings_ns: dict[str, int] = field(default_factory=dict)
+    moved_host_calls: int = 0
 
     @property
     def clean(self) -> bool:

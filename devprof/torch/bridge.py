@@ -68,6 +68,8 @@ class Replayed(NamedTuple):
         unresolved: of those, the ones whose op id the trace does not hold.
         unnamed: annotation spans left out because the trace does not hold their range.
         outside: left out because they started before Kineto's own window.
+        moved: host calls that stuck out of their op by less than torch's own conversion of ticks may be off, and were moved
+            into it.
         spent_ns: time that this took inside Kineto's call.
     """
 
@@ -75,6 +77,7 @@ class Replayed(NamedTuple):
     unresolved: int
     unnamed: int
     outside: int
+    moved: int
     spent_ns: int
 
 
@@ -136,7 +139,7 @@ class Bridge:
 
     def replayed(self, generation: int) -> Replayed | None:
         """Return what became of the capture's records, or None where Kineto has not asked for them."""
-        counts = (c_uint64 * 5)()
+        counts = (c_uint64 * 6)()
         return Replayed(*counts) if self.lib.devprof_capture_replayed(generation, counts) else None
 
     def demangles(self, name: str) -> bool:

@@ -176,6 +176,7 @@ class TorchSession:
             report.notes.append("torch stopped without asking for the plugins' records; they are not in its trace")
             return
         report.timings_ns["kineto replay"] = replayed.spent_ns
+        report.moved_host_calls = replayed.moved
         if replayed.unresolved:
             report.notes.append(f"{replayed.unresolved} records name an op that torch left out of the trace")
         if replayed.outside:

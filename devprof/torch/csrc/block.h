@@ -90,6 +90,7 @@ class Block {
     uint64_t unresolved = 0; // an op id that the trace does not hold
     uint64_t unnamed = 0; // an annotation whose range the trace does not hold: left out
     uint64_t outside = 0; // started before Kineto's own window: left out
+    uint64_t moved = 0; // host calls moved into their op
     uint64_t spent_ns = 0;
   };
 
@@ -118,6 +119,7 @@ class Block {
   void visitMetadata(size_t row, Visit&& visit) const;
   std::string metadataJson(size_t row) const;
   void fillCounters();
+  bool moveIntoOp(size_t row, const libkineto::ITraceActivity& op);
   const libkineto::ITraceActivity* resolve(int64_t id, const libkineto::getLinkedActivityCallback& lookup);
 
   size_t rows_;
