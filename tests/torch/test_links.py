@@ -145,6 +145,42 @@ def test_one_launch_may_have_many_works_and_one_arrow_to_each(deliver: Deliver, 
     assert all(check.passed for check in verify(session.prof, session.trace, devprof.report_of(session.prof)))
 
 
+@pytest.mark.parametrize("bare", ["launch", "work"])
+def test_an_id_that_one_side_of_a_launch_lacks_is_taken_from_the_other(deliver: Deliver, bare: str) -> None:
+    runtime = Runtime()
+
+    def script(start_ns: int, end_ns: int) -> list[GenericTraceActivity]:
+        records = runtime.script(start_ns, end_ns)
+        for record in records:
+            if (record.activity_type is ActivityType.PRIVATEUSE1_RUNTIME) == (bare == "launch"):
+                record.linked = record.linked_user = 0
+        return records
+
+    def body() -> None:
+        with record_function("range"):
+            toyland.run_in_op(lambda: runtime.launch(works=2))
+
+    session = deliver(script, body=body)
+    assert owners(session.prof) == [("toy::run", ["k", "k"])]
+    assert toyland.names(session.trace, "gpu_user_annotation") == ["range"]
+    (launch,) = [event for event in session.prof.events() if event.name == "launch k"]
+    assert launch.cpu_parent.name == "toy::run"
+
+
+def test_work_launched_in_a_range_and_outside_any_op_belongs_to_nobody_and_is_still_summed(deliver: Deliver) -> None:
+    runtime = Runtime()
+
+    def body() -> None:
+        with record_function("range"):
+            runtime.launch()
+            toyland.run_in_op(runtime.launch)
+
+    session = deliver(runtime.script, body=body)
+    assert owners(session.prof) == [("toy::run", ["k"])]
+    assert footer_us(session.prof) == pytest.approx(2 * WORK_US, abs=1e-3)
+    assert (session.ledger.device_work, session.ledger.linked, session.ledger.notes["unlinked"]) == (2, 1, 1)
+
+
 def test_a_launch_without_work_and_work_without_a_launch_have_no_arrow(deliver: Deliver) -> None:
     runtime = Runtime()
 

@@ -6,14 +6,18 @@ the process. So these tests run under a watchdog: a program that does not end in
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 import torch
 import toyland
 from toyland import Deliver, Program, kernel
+
+from devprof.torch.interrupts import HeldInterrupt
 
 MOST_FRAMES = 100
 """Frames of devprof and of a plugin that a trace with stacks may hold; draining in Python would leave tens of thousands."""
@@ -119,7 +123,7 @@ def test_frames_of_the_users_block_are_all_there(deliver: Deliver) -> None:
 
 INTERRUPTS = """
 import os, pathlib, signal, threading, time
-import toyland, torch, devprof
+import toyland, torch, devprof, devprof.torch.bridge
 from devprof.errors import DevprofWarning
 import warnings
 
@@ -170,6 +174,8 @@ def interrupted_in(hook, *, slow=False, schedule=False):
     return facts
 
 with toyland.alone():
+    toyland.backend()
+    devprof.torch.bridge.bridge()  # a first session may have to build it
     found = {
         "process_trace": interrupted_in("process_trace"),
         "stop": interrupted_in("stop"),
@@ -254,3 +260,54 @@ def test_sixteen_threads_of_ops_leave_balanced_stacks_and_distinct_ids(program: 
     assert facts["distinct"]
     assert facts["threads"] == 16
     assert facts["n_ids"] >= 16 * 30 * 4
+
+
+def test_a_held_interrupt_reaches_the_handler_that_was_there_afterwards() -> None:
+    noted: list[str] = []
+    before = signal.signal(signal.SIGINT, lambda signum, frame: noted.append("handler"))
+    try:
+        with HeldInterrupt(lambda: noted.append("told")) as interrupt:
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+            noted.append("end of block")
+        assert interrupt.pending
+        assert noted == ["told", "told", "end of block", "handler"]
+        signal.raise_signal(signal.SIGINT)
+        assert noted[-1:] == ["handler"]
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_a_held_interrupt_is_raised_as_ctrl_c_once_the_block_is_done() -> None:
+    done: list[int] = []
+
+    def block() -> None:
+        with HeldInterrupt(lambda: None):
+            signal.raise_signal(signal.SIGINT)
+            done.append(1)
+
+    with pytest.raises(KeyboardInterrupt):
+        block()
+    assert done == [1]
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.SIG_DFL])
+def test_a_signal_that_python_does_not_handle_is_left_alone(handler: Any) -> None:
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        with HeldInterrupt(lambda: None):
+            assert signal.getsignal(signal.SIGINT) is handler
+        assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_on_another_thread_nothing_is_held() -> None:
+    before = signal.getsignal(signal.SIGINT)
+
+    def block() -> Any:
+        with HeldInterrupt(lambda: None):
+            return signal.getsignal(signal.SIGINT)
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(block).result(60) is before

@@ -227,7 +227,8 @@ def test_two_hundred_sessions_leave_nothing_behind(join: Join, access: Correlati
     deadline = time.monotonic() + 10
     while n_native_threads() > before[1] and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert (threading.active_count(), n_native_threads()) == before
+    assert threading.active_count() == before[0]
+    assert n_native_threads() <= before[1]
     generation = bridge().lib.devprof_capture_new()
     bridge().lib.devprof_capture_drop(generation)
     assert generation >= 200
