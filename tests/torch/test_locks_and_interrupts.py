@@ -19,7 +19,7 @@ from toyland import Deliver, Program, kernel
 
 from devprof.torch.interrupts import HeldInterrupt
 
-MOST_FRAMES = 100
+MOST_FRAMES = 50
 """Frames of devprof and of a plugin that a trace with stacks may hold; draining in Python would leave tens of thousands."""
 
 
