@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.profiler import ProfilerActivity
 
 from devprof.errors import BuildError, PluginWarning, UsageError
-from devprof.registry import Catalogue, RegisteredProfiler, discover
+from devprof.registry import Catalogue, RegisteredProfiler, RegisteredStubs, discover
 from devprof.torch.bridge import Bridge, bridge
 from devprof.torch.reports import tell
-from devprof.torch.request import Request
+from devprof.torch.request import Request, wants_device
 from devprof.torch.session import TorchSession
 from devprof.torch.stub_table import install_stubs
 
-__all__ = ["backend_name", "disable", "enable", "enabled", "session_for"]
+__all__ = ["Plan", "backend_name", "disable", "enable", "enabled", "open_session", "plan_for"]
 
 _ENABLED: set[str] = set()
 
@@ -44,22 +45,43 @@ def backend_name() -> str | None:
     return None if name == "privateuseone" else name
 
 
-def session_for(profile: Any, activities: Iterable[ProfilerActivity], filters: Any = None) -> TorchSession | None:
-    """Return devprof's part in a profile, or None where it has none."""
-    request = Request.of(profile, activities, filters)
-    if not request.types and not request.legacy:
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Who takes part in one profile.
+
+    Attributes:
+        request: what the profile asks for.
+        plugins: activity profilers that take part.
+        stubs: stubs that give a legacy profile its device time, or None.
+    """
+
+    request: Request
+    plugins: tuple[RegisteredProfiler, ...]
+    stubs: RegisteredStubs | None
+
+
+def plan_for(profile: Any, activities: Iterable[ProfilerActivity], filters: Any = None) -> Plan | None:
+    """Return who takes part in a profile, or None where nobody does. Loads plugins, and nothing native."""
+    if not wants_device(profile, activities):
         return None
+    request = Request.of(profile, activities, filters)
     catalogue = discover()
     plugins = _profilers_for(catalogue) if request.types else ()
     stubs = _stubs_for(catalogue) if request.legacy else None
-    if not plugins and stubs is None:
-        return None
+    return Plan(request, plugins, stubs) if plugins or stubs is not None else None
+
+
+def open_session(plan: Plan) -> TorchSession | None:
+    """Return devprof's part in a profile, or None with a warning where the bridge cannot be had.
+
+    The first session of a process loads the bridge, which registers with Kineto: no other session may be active then.
+    """
     native = _bridge_or_warn()
     if native is None:
         return None
-    if stubs is not None:
-        install_stubs(native, stubs)
-    return TorchSession(native, plugins, request)
+    if plan.stubs is not None:
+        install_stubs(native, plan.stubs)
+    return TorchSession(native, plan.plugins, plan.request)
 
 
 def _profilers_for(catalogue: Catalogue) -> tuple[RegisteredProfiler, ...]:
@@ -73,7 +95,7 @@ def _profilers_for(catalogue: Catalogue) -> tuple[RegisteredProfiler, ...]:
         return catalogue.profilers_for(backend_name(), names & known)
 
 
-def _stubs_for(catalogue: Catalogue) -> Any | None:
+def _stubs_for(catalogue: Catalogue) -> RegisteredStubs | None:
     name = backend_name()
     return next((found for found in catalogue.stubs if found.torch_device == name), None)
 

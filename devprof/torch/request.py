@@ -17,7 +17,9 @@ from torch.profiler import ProfilerActivity
 
 from devprof.model import ActivityType
 
-__all__ = ["Request", "calling_profile", "requested_types", "split_device"]
+__all__ = ["Request", "calling_profile", "requested_types", "split_device", "wants_device"]
+
+_LEGACY = ProfilerState.KINETO_PRIVATEUSE1_FALLBACK
 
 _DEVICE_TYPES = frozenset(
     {
@@ -65,6 +67,11 @@ def requested_types(
     return frozenset(ActivityType[name] for name in names if name in ActivityType.__members__)
 
 
+def wants_device(profile: Any, activities: Iterable[ProfilerActivity]) -> bool:
+    """Say whether a profile asks for a PrivateUse1 device at all; asked at every profile, so it is quick."""
+    return ProfilerActivity.PrivateUse1 in activities or profile.profiler_kind == _LEGACY
+
+
 def split_device(activities: Iterable[ProfilerActivity]) -> tuple[bool, set[ProfilerActivity]]:
     """Say whether PrivateUse1 is among the activities, and return the others."""
     kinds = set(activities)
@@ -99,7 +106,7 @@ class Request:
         kinds = set(activities)
         return cls(
             types=requested_types(kinds, filters, sync_events=os.environ.get("DEVPROF_SYNC_EVENTS") == "1"),
-            legacy=profile.profiler_kind == ProfilerState.KINETO_PRIVATEUSE1_FALLBACK,
+            legacy=profile.profiler_kind == _LEGACY,
             host_ops=ProfilerActivity.CPU in kinds,
             with_stack=bool(profile.with_stack),
             record_shapes=bool(profile.record_shapes),

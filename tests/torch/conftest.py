@@ -42,8 +42,8 @@ def _only_the_tests_own_plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
         monkeypatch.delenv(name, raising=False)
     devprof.torch.install()
     yield
-    left = (interpose._INTERPOSER._prepared, interpose._INTERPOSER._active)
-    interpose._INTERPOSER._prepared = interpose._INTERPOSER._active = None
+    left = (interpose._INTERPOSER.turns.prepared, interpose._INTERPOSER.turns.active)
+    interpose._INTERPOSER.turns.reset()
     monkeypatch.undo()
     registry.refresh()
     assert all(run is None or run.session is None for run in left), "a session of devprof is left"
