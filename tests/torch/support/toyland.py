@@ -158,6 +158,14 @@ def delivered(plugin: ScriptedProfiler, folder: Path, body: Callable[[], Any], o
     return Delivered(prof, trace, devprof.report_of(prof).ledgers[plugin.label], warned)
 
 
+def assert_closes(session: Delivered, produced: int) -> None:
+    """The account holds exactly what was delivered, and the trace carries the same account."""
+    ledger = session.ledger
+    assert ledger.emitted + ledger.dropped.total() + ledger.rejected.total() == ledger.produced == produced
+    in_trace = session.trace["devprof"]["plugins"][ledger.plugin]
+    assert in_trace == devprof.report_of(session.prof).as_dict()["plugins"][ledger.plugin]
+
+
 def kernel(name: str = "k", *, at: int, ns: int = 100, **fields: Any) -> GenericTraceActivity:
     """Return a kernel."""
     return GenericTraceActivity(ActivityType.CONCURRENT_KERNEL, name, at, at + ns, **fields)
