@@ -15,6 +15,7 @@ from devprof.link.linking import LinkCounts, LinkedColumns, LinkResult, link
 from devprof.link.overlaps import RowOverlaps, overlapping_rows, places_of
 from devprof.link.user_spans import AnnotationSpans, annotation_spans
 from devprof.link.window import WindowResult, apply_window
+from devprof.link.work_rows import SeparatedWork, separate_work
 
 __all__ = [
     "AnnotationSpans",
@@ -23,6 +24,7 @@ __all__ = [
     "LinkResult",
     "LinkedColumns",
     "RowOverlaps",
+    "SeparatedWork",
     "WindowResult",
     "annotation_spans",
     "apply_window",
@@ -32,4 +34,5 @@ __all__ = [
     "may_hold_duplicates",
     "overlapping_rows",
     "places_of",
+    "separate_work",
 ]

@@ -128,19 +128,20 @@ class _Lanes:
 
 
 def name_extra_rows(
-    wanted: Sequence[tuple[int, int, int]], taken: Set[tuple[int, int]]
+    wanted: Sequence[tuple[int, int, int]], taken: Set[tuple[int, int]], *, what: str = " annotations"
 ) -> dict[tuple[int, int, int], ResourceInfo]:
     """Give each added row an id of its own and a name.
 
     Args:
         wanted: (device, resource, lane) of each added row, lane from 1.
         taken: (device, resource) pairs in use.
+        what: what stands on the rows, for their names.
     """
     rows: dict[tuple[int, int, int], ResourceInfo] = {}
     free_ids: dict[int, Iterator[int]] = {}
     for device, resource, lane in wanted:
         free = next(free_ids.setdefault(device, _free_ids(device, taken)))
-        name = f"stream {resource} annotations {lane + 1}"
+        name = f"stream {resource}{what} {lane + 1}" if what else f"stream {resource} ({lane + 1})"
         rows[device, resource, lane] = ResourceInfo(free, device, name, sort_index=resource)
     return rows
 

@@ -19,7 +19,7 @@ from devprof.link.span_rows import cut_for_widening, edges_at, lanes_of, name_ex
 from devprof.link.spans import Spans, spans_of_work, with_enclosing
 from devprof.model import ActivityBatch, ResourceInfo
 
-__all__ = ["AnnotationSpans", "annotation_spans"]
+__all__ = ["AnnotationSpans", "annotation_spans", "places_in_use"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +53,7 @@ def annotation_spans(
     link_result: LinkResult,
     user_parents: Mapping[int, int] | None = None,
     *,
+    taken: Sequence[ResourceInfo] = (),
     widened_by_ns: int = 1,
 ) -> AnnotationSpans:
     """Span each user range over the device work launched under it, on each (device, resource); so for enclosing ranges too.
@@ -61,6 +62,7 @@ def annotation_spans(
         batches: linked batches, in Unix ns.
         link_result: their links: user ids after inheritance, device indices with the offset.
         user_parents: enclosing user range of each user id, 0 or absent: none. None: those given to `link`.
+        taken: rows that others have added already.
         widened_by_ns: what the writer will add to both ends of each span: 1 for Kineto, 0 for devprof's own exports. Where
             the gap to another span, or to other work, is too small for that, a span is cut by as much, so that what is written
             is the truth.
@@ -93,7 +95,8 @@ def annotation_spans(
     device, resource = device[at], resource[at]
     extra: tuple[ResourceInfo, ...] = ()
     if lanes.any():
-        resource, extra = _moved(device, resource, lanes, _taken(batches, link_result))
+        in_use = places_in_use(batches, link_result) | {(row.device_id, row.id) for row in taken}
+        resource, extra = _moved(device, resource, lanes, in_use)
     n_displaced = int(np.count_nonzero(lanes))
     users = ancestry.ids[spans.user]
     return AnnotationSpans(users, device.astype(np.int32), resource, spans.start, spans.end, extra, n_displaced)
@@ -137,7 +140,7 @@ def _moved(
     return resource, tuple(rows.values())
 
 
-def _taken(batches: Sequence[ActivityBatch], result: LinkResult) -> set[tuple[int, int]]:
+def places_in_use(batches: Sequence[ActivityBatch], result: LinkResult) -> set[tuple[int, int]]:
     """Return the (device, resource) pairs that any record uses."""
     used = np.flatnonzero(on_device(batches))
     device, resource = _linked(result, "device")[used], longs(batches, "resource")[used]

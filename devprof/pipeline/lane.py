@@ -18,6 +18,7 @@ from devprof.link import (
     LinkedColumns,
     LinkResult,
     RowOverlaps,
+    SeparatedWork,
     annotation_spans,
     apply_window,
     duplicates,
@@ -25,6 +26,7 @@ from devprof.link import (
     link,
     may_hold_duplicates,
     overlapping_rows,
+    separate_work,
 )
 from devprof.model import ActivityBatch, DeviceInfo, ResourceInfo
 
@@ -54,6 +56,7 @@ class LinkedLane:
         batches: records in Unix ns, inside the window.
         columns: link columns, one entry per batch.
         spans: user ranges on devices.
+        extra_rows: rows that linking added, with the offset.
         device_infos, resource_infos: what the plugin said of its rows, without the offset.
         device_properties: facts about its devices.
         metadata: facts about its capture.
@@ -65,6 +68,7 @@ class LinkedLane:
     batches: Sequence[ActivityBatch]
     columns: Sequence[LinkedColumns]
     spans: AnnotationSpans
+    extra_rows: Sequence[ResourceInfo]
     device_infos: Sequence[DeviceInfo]
     resource_infos: Sequence[ResourceInfo]
     device_properties: Sequence[Mapping[str, object]]
@@ -110,21 +114,24 @@ def process(
         device_offset=device_offset,
         uncertainty_ns=uncertainty_ns,
     )
-    spans = annotation_spans(batches, linked, widened_by_ns=widened_by_ns)
+    separated = separate_work(batches, linked) if overlaps.n_crossing else SeparatedWork(batches)
+    # after the separation, so that no two added rows get one number; a span covers its work on added rows too
+    spans = annotation_spans(batches, linked, taken=separated.extra_rows, widened_by_ns=widened_by_ns)
     _account(result.ledger, batches, linked.counts)
     _note_overlaps(result.ledger, overlaps, spans)
-    return _linked_lane(result, batches, linked, spans)
+    return _linked_lane(result, separated, linked, spans)
 
 
 def _linked_lane(
-    result: LaneResult, batches: Sequence[ActivityBatch], linked: LinkResult, spans: AnnotationSpans
+    result: LaneResult, separated: SeparatedWork, linked: LinkResult, spans: AnnotationSpans
 ) -> LinkedLane:
     return LinkedLane(
         name=result.name,
         ledger=result.ledger,
-        batches=batches,
+        batches=separated.batches,
         columns=linked.columns,
         spans=spans,
+        extra_rows=(*separated.extra_rows, *spans.extra_rows),
         device_infos=result.device_infos,
         resource_infos=result.resource_infos,
         device_properties=result.device_properties,

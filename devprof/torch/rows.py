@@ -99,7 +99,7 @@ class LaneRows:
         """Name every stream that a record is on, the ones that the plugin did not describe included."""
         # the plugin's rows are without the offset, those that linking added are with it
         described = {(info.device_id + self._offset, self._number(info.id)): info for info in self._lane.resource_infos}
-        added = {(info.device_id, info.id): info for info in self._lane.spans.extra_rows}
+        added = {(info.device_id, info.id): info for info in self._lane.extra_rows}
         own = {number: real for real, number in self._renumbered.items()}
         infos = {**described, **added}
         return [
