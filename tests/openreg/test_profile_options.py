@@ -169,7 +169,7 @@ def test_shapes_of_device_tensors_are_recorded(stacks: Session) -> None:
     (op,) = (one for one in stacks.trace.ops().values() if one.name == "aten::mm")
     assert op.args["Input Dims"] == [[64, 64], [64, 64]]
     rows = [row for row in stacks.prof.key_averages(group_by_input_shape=True) if row.key == "aten::mm"]
-    assert [row.input_shapes for row in rows if row.cpu_time_total] == [str([[64, 64], [64, 64]])]
+    assert [row.input_shapes for row in rows if row.cpu_time_total] == [[[64, 64], [64, 64]]]
 
 
 # --- metadata ---------------------------------------------------------------------------------------------------------
