@@ -18,9 +18,12 @@ _PATIENCE_MS = 2_000
 
 def leave(link: RuntimeLink) -> None:
     """Let autograd's threads drop what they hold of Python, then cut the way up from the native device. Called at exit."""
-    if _autograd_threads_exist():
-        link.library.orSettleAutograd(_PATIENCE_MS)  # ctypes lets go of the GIL meanwhile, which is what they wait for
-    link.close()
+    try:
+        if _autograd_threads_exist():
+            # ctypes lets go of the GIL meanwhile, which is what they wait for
+            link.library.orSettleAutograd(_PATIENCE_MS)
+    finally:
+        link.close()
 
 
 def _autograd_threads_exist() -> bool:
@@ -28,4 +31,11 @@ def _autograd_threads_exist() -> bool:
     tasks = Path("/proc/self/task")
     if not tasks.is_dir():
         return True
-    return any(name.read_text().startswith("pt_autograd_") for name in tasks.glob("*/comm"))
+    return any(_name_of(task).startswith("pt_autograd_") for task in tasks.iterdir())
+
+
+def _name_of(task: Path) -> str:
+    try:
+        return (task / "comm").read_text()
+    except OSError:  # the thread has ended meanwhile
+        return ""
