@@ -95,11 +95,16 @@ def test_numbers_are_dense_positive_and_every_arrow_has_one_start_and_an_end(cas
 def test_user_ranges_are_spanned_as_the_case_says(case: Case, size: int) -> None:
     kept, _, _, result = _linked(case, size)
     spans = annotation_spans(kept, result)
-    rows = {row.id: int(row.name.split()[-1]) for row in spans.extra_rows}
-    streams = {row.id: int(row.name.split()[1]) for row in spans.extra_rows}
+    rows = {(row.device_id, row.id): int(row.name.split()[-1]) for row in spans.extra_rows}
+    streams = {(row.device_id, row.id): int(row.name.split()[1]) for row in spans.extra_rows}
     found = [
         Span(
-            user, device, streams.get(resource, resource), start - 1 - ZERO_NS, end + 1 - ZERO_NS, rows.get(resource, 1)
+            user,
+            device,
+            streams.get((device, resource), resource),
+            start - 1 - ZERO_NS,
+            end + 1 - ZERO_NS,
+            rows.get((device, resource), 1),
         )
         for user, device, resource, start, end in zip(
             spans.user_id.tolist(),
