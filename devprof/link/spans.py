@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,23 +58,34 @@ def ancestry_of(users: Longs, user_parents: Mapping[int, int]) -> Ancestry:
         user_parents: enclosing user range of each user id, 0 or absent: none.
     """
     parent_of: dict[int, int] = {}
-    depth_of: dict[int, int] = {0: -1}
-    for user in users.tolist():
-        chain: list[int] = []
-        while user not in depth_of and user not in parent_of:
-            chain.append(user)
-            parent_of[user] = user = int(user_parents.get(user, 0))
-        if user not in depth_of:
-            parent_of[chain[-1]] = user = 0
-        depth_of.update({one: depth for depth, one in enumerate(reversed(chain), depth_of[user] + 1)})
-    ids = sorted(parent_of)
-    index = {one: i for i, one in enumerate(ids)}
-    parent = [index.get(parent_of[one], -1) for one in ids]
-    return Ancestry(
-        np.array(ids, dtype=np.int64),
-        np.array(parent, dtype=np.int64),
-        np.array([depth_of[one] for one in ids], dtype=np.int64),
-    )
+    frontier: Iterable[int] = users.tolist()
+    while frontier:
+        found = {user: int(user_parents.get(user, 0)) for user in frontier}
+        parent_of |= found
+        frontier = set(found.values()) - parent_of.keys() - {0}
+    ids = np.array(sorted(parent_of), dtype=np.int64)
+    around = np.array([parent_of[user] for user in ids.tolist()], dtype=np.int64)
+    parent = np.where(around == 0, -1, np.searchsorted(ids, around))
+    depth, beyond = _climb(parent)
+    if (beyond >= 0).any():
+        parent[beyond[beyond >= 0]] = -1
+        depth, _ = _climb(parent)
+    return Ancestry(ids, parent, depth)
+
+
+def _climb(parent: Longs) -> tuple[Longs, Longs]:
+    """Count how many ranges are around each one, in steps of 1, 2, 4, ... ranges at once.
+
+    Returns:
+        The counts, and where the climb is after more steps than there are ranges: -1, or in a circle.
+    """
+    depth, there = (parent >= 0).astype(np.int64), parent
+    for _ in range(len(parent).bit_length()):
+        if not (there >= 0).any():
+            break
+        depth = depth + np.where(there >= 0, depth[there], 0)
+        there = np.where(there >= 0, there[there], -1)
+    return depth, there
 
 
 def spans_of_work(
