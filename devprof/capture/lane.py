@@ -21,7 +21,7 @@ from devprof.contract import (
     SessionConfig,
     TraceStatus,
 )
-from devprof.errors import PluginTimeoutError
+from devprof.errors import PluginError, PluginTimeoutError
 from devprof.model import ActivityBatch, ActivityType, DeviceInfo, ResourceInfo
 from devprof.registry import Guard, PluginFailure, RegisteredProfiler
 from devprof.registry.failures import as_plugin_error
@@ -108,6 +108,10 @@ class Lane:
     def pop(self, kind: int) -> None:
         """Forward a pop. As `push`."""
         self._forward("pop_user_correlation_id" if kind else "pop_correlation_id")
+
+    def blame(self, hook: str, message: str) -> None:
+        """Set the plugin aside for something that its host saw of it."""
+        self._guard.fail(PluginError(self.plugin.name, hook, message))
 
     def start(self) -> None:
         """Open the plugin's recording."""

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from devprof.errors import BuildError
 from devprof.native import build, load
 from devprof.torch.bridge_build import BRIDGE
+from devprof.torch.interrupts import called_natively
 from devprof.torch.native_types import Block, PopFn, PushFn
 
 __all__ = ["Bridge", "Replayed", "bridge"]
@@ -49,6 +50,7 @@ _SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
     "devprof_correlation_clear_mirrors": (None, ()),
     "devprof_known_ops": (None, (c_void_p, c_uint64, c_void_p)),
     "devprof_user_parents": (c_uint64, (c_void_p, c_uint64)),
+    "devprof_interrupt_later": (None, ()),
     "devprof_record_function": (c_int, (c_int,)),
     "devprof_report_memory": (c_int, (c_uint64, c_int64, c_uint64, c_uint64, c_int)),
     "devprof_report_out_of_memory": (c_int, (c_int64, c_uint64, c_uint64, c_int)),
@@ -85,14 +87,16 @@ class _PythonMirror:
     """Two C functions that call whatever Python functions are set; used again by later sessions."""
 
     def __init__(self) -> None:
-        self.functions: tuple[Callable[[int, int], None], Callable[[int], None]] | None = None
+        self.functions: tuple[Callable[[int, int], object], Callable[[int], object]] | None = None
         self._callbacks = PushFn(self._push), PopFn(self._pop)
         self.addresses = [ctypes.cast(callback, c_void_p).value or 0 for callback in self._callbacks]
 
+    @called_natively
     def _push(self, kind: int, id: int) -> None:
         if (functions := self.functions) is not None:
             functions[0](kind, id)
 
+    @called_natively
     def _pop(self, kind: int) -> None:
         if (functions := self.functions) is not None:
             functions[1](kind)
@@ -150,7 +154,7 @@ class Bridge:
         """Have two C functions called at every push and pop; False when all eight slots are taken."""
         return bool(self.lib.devprof_correlation_mirror(push, pop))
 
-    def mirror_python(self, push: Callable[[int, int], None], pop: Callable[[int], None]) -> bool:
+    def mirror_python(self, push: Callable[[int, int], object], pop: Callable[[int], object]) -> bool:
         """As `mirror`, with Python functions; they cost a GIL round trip per op."""
         free = next((mirror for mirror in self._python_mirrors if mirror.functions is None), None)
         if free is None:

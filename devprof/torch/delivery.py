@@ -23,6 +23,13 @@ from devprof.torch.text import TextCleaner, unused
 __all__ = ["Delivery"]
 
 
+_REFUSALS = {
+    0: "the capture is over",
+    -1: "the native side is out of memory",
+    -2: "their columns were changed after they had been handed over; a batch must not be written to again",
+}
+
+
 class Delivery:
     """Hands the records of one capture to the bridge.
 
@@ -159,8 +166,7 @@ class Delivery:
         )
         done = self._lib.devprof_capture_append(self._generation, ctypes.byref(block))
         if done != 1:
-            why = "the native side is out of memory" if done < 0 else "the capture is over"
-            raise CaptureError(f"{len(batch)} records could not be handed to the bridge: {why}")
+            raise CaptureError(f"{len(batch)} records could not be handed to the bridge: {_REFUSALS[done]}")
 
     def _items(self, columns: Mapping[str, MetadataColumn]) -> _NativeColumns:
         kept: dict[str, MetadataColumn] = {}

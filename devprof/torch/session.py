@@ -15,12 +15,12 @@ from typing import Any
 from torch.autograd import profiler as autograd_profiler
 
 from devprof import correlation
-from devprof.capture import CaptureSession, PhaseRunner, SessionReport
+from devprof.capture import CaptureSession, Lane, PhaseRunner, SessionReport
 from devprof.contract import CorrelationAccess, SessionConfig
 from devprof.registry import RegisteredProfiler
 from devprof.torch.bridge import Bridge
 from devprof.torch.drain import drain
-from devprof.torch.interrupts import HeldInterrupt
+from devprof.torch.interrupts import HeldInterrupt, LateInterrupt
 from devprof.torch.memory import TorchMemoryReporter
 from devprof.torch.provider import NativeStacks
 from devprof.torch.reports import attach, warn_if_lossy
@@ -52,6 +52,7 @@ class TorchSession:
         runner = PhaseRunner(on_thread=lambda: bridge.lib.devprof_record_function(0))
         self._capture = CaptureSession(plugins, config, runner=runner)
         self._capture.report.host_ops = request.host_ops
+        self._late_interrupt = LateInterrupt(bridge.lib.devprof_interrupt_later)
 
     def prepare(self, original: Callable[[], Any]) -> Any:
         """Configure the plugins, then let torch prepare; Kineto makes its child session during that call."""
@@ -74,6 +75,8 @@ class TorchSession:
         """Start the plugins, then torch."""
         try:
             correlation.set_provider(NativeStacks(self._bridge))
+            if self._request.legacy:
+                self._late_interrupt.install()
             self._mirror_stacks()
             self._capture.start()
             result = original()
@@ -88,6 +91,12 @@ class TorchSession:
 
         A Ctrl-C during the drain is held until torch has stopped and the profile has its result; then it is raised.
         """
+        try:
+            return self._stop(profile, original)
+        finally:
+            self._late_interrupt.remove()
+
+    def _stop(self, profile: Any, original: Callable[[], Any]) -> Any:
         end_ns = self._bridge.now_ns()
         with HeldInterrupt(self._capture.runner.hurry) as interrupt:
             try:
@@ -114,6 +123,7 @@ class TorchSession:
         Raises:
             KeyboardInterrupt: the user pressed Ctrl-C while the plugins were stopped; it was held until they were.
         """
+        self._late_interrupt.remove()
         self._capture.cancel(reason)
         self._release()
         if self._capture.interrupt is not None:
@@ -131,7 +141,8 @@ class TorchSession:
             if lane.alive and lane.native_correlation is not None:
                 bridge.mirror(lane.native_correlation.push, lane.native_correlation.pop)
             elif lane.alive and lane.plugin.capabilities.correlation is CorrelationAccess.PYTHON:
-                bridge.mirror_python(lane.push, lane.pop)
+                self._late_interrupt.install()
+                bridge.mirror_python(_blaming(lane, lane.push), _blaming(lane, lane.pop))
 
     def _drain_quietly(self, end_ns: int) -> None:
         """Drain on a thread of its own, while this one records neither ops nor Python frames."""
@@ -187,3 +198,15 @@ class TorchSession:
         correlation.set_provider(None)
         if self._generation:
             self._bridge.lib.devprof_capture_drop(self._generation)
+
+
+def _blaming(lane: Lane, forward: Callable[..., None]) -> Callable[..., None]:
+    """Forward to a plugin; a KeyboardInterrupt is then its own, because the user's waits until the call is over."""
+
+    def call(*args: int) -> None:
+        try:
+            forward(*args)
+        except KeyboardInterrupt:
+            lane.blame(f"session.{forward.__name__}", "raised KeyboardInterrupt")
+
+    return call

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from devprof.errors import PluginWarning
+from devprof.errors import PluginWarning, UsageError
 from devprof.registry import STUBS_RETURNS, Guard, RegisteredStubs
 from devprof.torch.bridge import Bridge
+from devprof.torch.interrupts import called_natively
 from devprof.torch.native_types import StubTable
 from devprof.torch.reports import tell
 
@@ -44,6 +45,7 @@ class StubForwarder:
         """Say whether this forwarder is the one of these stubs."""
         return self._registered == registered
 
+    @called_natively
     def record(self, device: Any) -> int:
         """Record an event; returns its handle, 0 where the plugin failed."""
         event = self._call("record", self._stubs.record)
@@ -56,38 +58,60 @@ class StubForwarder:
             self._collect()
         return handle
 
+    @called_natively
     def elapsed_us(self, start: int, end: int) -> float:
         """Return the time between two events, microseconds; 0 where the plugin failed."""
         first, second = _EVENTS.get(start), _EVENTS.get(end)
         return float(self._call("elapsed", self._stubs.elapsed, first, second) or 0.0)
 
+    @called_natively
     def mark(self, name: bytes) -> None:
         """Forward a mark."""
         self._call("mark", self._stubs.mark, name.decode("utf-8", "replace"))
 
+    @called_natively
     def range_push(self, name: bytes) -> None:
         """Forward the start of a range."""
         self._call("range_push", self._stubs.range_push, name.decode("utf-8", "replace"))
 
+    @called_natively
     def range_pop(self) -> None:
         """Forward the end of a range."""
         self._call("range_pop", self._stubs.range_pop)
 
+    @called_natively
     def enabled(self) -> int:
         """Say whether the plugin's device can be used."""
         return int(bool(self._call("enabled", self._stubs.enabled)))
 
+    @called_natively
     def on_each_device(self, visit: Callable[[Any, int], None], context: Any) -> None:
         """Have the plugin call torch's function once per device."""
-        self._call("on_each_device", self._stubs.on_each_device, lambda device: visit(context, device))
+        open_visits = [visit]
 
+        def forward(device: int) -> None:
+            if not open_visits:
+                raise UsageError("on_each_device is over; torch's function may be called only during it")
+            visit(context, device)
+
+        try:
+            self._call("on_each_device", self._stubs.on_each_device, forward)
+        finally:
+            open_visits.clear()
+
+    @called_natively
     def synchronize(self) -> None:
         """Wait for the plugin's current device."""
         self._call("synchronize", self._stubs.synchronize)
 
     def _call(self, method: str, *call: Any) -> Any:
         function, *args = call
-        return self._guard.call(f"stubs.{method}", function, *args, expect=STUBS_RETURNS[method])
+        try:
+            return self._guard.call(f"stubs.{method}", function, *args, expect=STUBS_RETURNS[method])
+        except KeyboardInterrupt:
+            # mostly the user's: results are read long after the profile's own handler is gone
+            self._lib.devprof_interrupt_later()
+            return None
 
     def _collect(self) -> None:
         """Let go of events whose results were freed; results are freed on any thread, so native code keeps the list."""

@@ -89,6 +89,16 @@ Block::Block(const DevprofBlock& given)
   }
 }
 
+bool Block::isWhole() const {
+  const auto inTable = [this](int32_t index) { return index >= 0 && static_cast<size_t>(index) < texts_.size(); };
+  if (!std::all_of(name_.begin(), name_.end(), [&](int32_t index) { return index == -1 || inTable(index); })) {
+    return false;
+  }
+  return std::all_of(metadata_.begin(), metadata_.end(), [&](const Column& column) {
+    return std::all_of(column.texts.begin(), column.texts.end(), inTable);
+  });
+}
+
 Block::Column Block::copyColumn(const DevprofColumn& given, size_t rows) {
   Column column{given.key, given.kind, static_cast<size_t>(given.width), {}, {}, {}, {}, {}};
   switch (given.kind) {

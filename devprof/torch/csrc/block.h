@@ -81,6 +81,9 @@ struct Activity final : libkineto::ITraceActivity {
 class Block {
  public:
   explicit Block(const DevprofBlock& given);
+  // False where an index points outside the texts: the owner of the columns changed them after they had been checked.
+  bool isWhole() const;
+
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
 

@@ -11,6 +11,8 @@
 #include <typeinfo>
 #include <vector>
 
+#include "interrupt.h"
+
 #define DEVPROF_EXPORT extern "C" __attribute__((visibility("default")))
 
 // Switch op recording on the calling thread; returns what it was.
@@ -86,6 +88,7 @@ struct Stubs final : torch::profiler::impl::ProfilerStubs {
     const DevprofStubs* python = g_stubs.load();
     int32_t index = 0;
     const uint64_t handle = python == nullptr ? 0 : python->record(&index);
+    devprof::raiseNotedInterrupt();
     if (handle != 0) {
       *event = torch::profiler::impl::ProfilerVoidEventStub(reinterpret_cast<void*>(handle), noteFreed);
     } else {
@@ -105,8 +108,12 @@ struct Stubs final : torch::profiler::impl::ProfilerStubs {
     const DevprofStubs* python = g_stubs.load();
     const uint64_t first = handleOf(start);
     const uint64_t second = handleOf(end);
-    return python == nullptr || first == 0 || second == 0 ? 0.0f
-                                                          : static_cast<float>(python->elapsed_us(first, second));
+    if (python == nullptr || first == 0 || second == 0) {
+      return 0.0f;
+    }
+    const auto elapsed = static_cast<float>(python->elapsed_us(first, second));
+    devprof::raiseNotedInterrupt();
+    return elapsed;
   }
 
   void mark(const char* name) const override {

@@ -239,6 +239,9 @@ DEVPROF_EXPORT int devprof_capture_append(uint64_t generation, const DevprofBloc
   }
   try {
     auto block = std::make_shared<devprof::Block>(*given);
+    if (!block->isWhole()) {
+      return -2;
+    }
     std::lock_guard<std::mutex> guard(capture->mutex);
     capture->blocks.push_back(std::move(block));
     return 1;

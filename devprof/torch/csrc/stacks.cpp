@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "devprof/correlation.h"
+#include "interrupt.h"
 
 namespace devprof::stacks {
 namespace {
@@ -113,6 +114,9 @@ void push(Kind kind, uint64_t id) {
       mirrored(kind, id);
     }
   }
+  if (mirrors > 0) {
+    raiseNotedInterrupt();
+  }
 }
 
 void pop(Kind kind) {
@@ -131,6 +135,9 @@ void pop(Kind kind) {
     if (PopFn mirrored = g_mirrors[i].pop.load(std::memory_order_relaxed)) {
       mirrored(kind);
     }
+  }
+  if (mirrors > 0) {
+    raiseNotedInterrupt();
   }
 }
 
