@@ -29,7 +29,7 @@ demo: native ## set up, then profile a program on the simulated device
 	@$(BIN)/devprof demo
 
 test: native ## set up, then run the tests
-	@$(BIN)/python -m pytest $(ARGS)
+	@DEVPROF_REQUIRE_OPENREG=1 $(BIN)/python -m pytest $(ARGS)
 
 check: lint types layers ## everything that CI checks before the tests: linter, types, layers
 

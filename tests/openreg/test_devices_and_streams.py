@@ -27,12 +27,9 @@ class Streams:
         self.zero, self.one = (torch.ones(N, N, device=f"openreg:{device}") for device in range(2))
         self.host = torch.ones(N, N)
         self.side = [torch.Stream(f"openreg:{device}") for device in range(2)]
-        for device in range(2):
-            simland.long_kernel(device)
-            torch.openreg.synchronize(device)
 
     def run(self) -> None:
-        """Launch: convolution on 0 > mul on 1's side stream > add on 0's side stream > sub on 1's default stream."""
+        """Launch: long kernel on 0 > mul on 1's side stream > add on 0's side stream > sub on 1's default stream."""
         default = [torch.openreg.default_stream(device) for device in range(2)]
         simland.long_kernel(0)
         first = default[0].record_event()

@@ -73,7 +73,6 @@ def cycles(_device: None, tmp_path_factory: pytest.TempPathFactory) -> Cycles:
     """Train for nine steps. In each warm-up a long kernel is launched that still runs when recording starts."""
     folder = tmp_path_factory.mktemp("training")
     step = step_of_a_model()
-    simland.long_kernel(0)
     torch.openreg.synchronize()
     sessions: list[Session] = []
 
