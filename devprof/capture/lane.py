@@ -24,7 +24,7 @@ from devprof.contract import (
 from devprof.errors import PluginError, PluginTimeoutError
 from devprof.model import ActivityBatch, ActivityType, DeviceInfo, ResourceInfo
 from devprof.registry import Guard, PluginFailure, RegisteredProfiler
-from devprof.registry.failures import as_plugin_error
+from devprof.registry.failures import failure_of
 
 __all__ = ["Lane", "LaneResult"]
 
@@ -177,7 +177,7 @@ class Lane:
         if not outcome.finished:
             self._give_up(hook, outcome)
         elif outcome.error is not None:
-            self._guard.fail(as_plugin_error(self.plugin.name, hook, outcome.error))
+            self._guard.fail(failure_of(self.plugin.name, hook, outcome.error).error)
         if outcome.interrupt is not None:
             raise outcome.interrupt
 

@@ -141,9 +141,14 @@ class SessionReport:
         """True where the session is complete, nothing was lost, and device work is linked."""
         return self.complete and not self.complaints() and all(ledger.clean for ledger in self.ledgers.values())
 
-    def complaints(self) -> list[str]:
-        """Return a sentence for everything that a user should know and has not been warned of; empty where all is well."""
-        return [*self.notes, *(text for ledger in self.ledgers.values() for text in self._complaints(ledger))]
+    def complaints(self, *, warned: bool = True) -> list[str]:
+        """Return a sentence for everything that a user should know; empty where all is well.
+
+        Args:
+            warned: also what a `PluginWarning` has already said.
+        """
+        said = [text for ledger in self.ledgers.values() for text in ledger.failures] if warned else []
+        return [*self.notes, *(text for ledger in self.ledgers.values() for text in self._complaints(ledger)), *said]
 
     def _complaints(self, ledger: PluginLedger) -> Iterable[str]:
         if ledger.lost:

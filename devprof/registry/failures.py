@@ -5,12 +5,17 @@ from __future__ import annotations
 import threading
 import traceback
 from dataclasses import dataclass
+from typing import Any, cast
 
 from devprof.errors import PluginError
 
 __all__ = ["PluginFailure", "as_plugin_error", "failure_of", "must_propagate"]
 
 _LONGEST_MESSAGE = 500
+
+_CAUSE: Any = BaseException.__dict__["__cause__"]
+_CONTEXT: Any = BaseException.__dict__["__context__"]
+_EXCEPTIONS: Any = BaseExceptionGroup.__dict__["exceptions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,24 +36,36 @@ class PluginFailure:
 
 
 def failure_of(plugin: str, hook: str, error: BaseException) -> PluginFailure:
-    """Turn anything that came out of a plugin into a `PluginFailure`.
+    """Turn anything that came out of a plugin into a `PluginFailure`; never raises.
 
     A `PluginError` is kept as it is; everything else becomes the cause of a new one. Tracebacks are kept as text only: their
     frames would keep the plugin's data, and through the caller's frame the failure itself, alive.
     """
-    text = "".join(traceback.format_exception(error))
-    ready = as_plugin_error(plugin, hook, error)
-    _drop_frames(ready)
-    return PluginFailure(plugin, ready.hook, ready, text)
+    try:
+        text = "".join(traceback.format_exception(error))
+        ready = as_plugin_error(plugin, hook, error)
+        _drop_frames(ready)
+        return PluginFailure(plugin, ready.hook, ready, text)
+    except BaseException as broken:
+        if must_propagate(broken):
+            raise
+        # an exception's class may do anything when it is looked at; what is left of it is the name of the class
+        plain = PluginError(plugin, hook, f"{_class_name(error)} (the exception itself cannot be read)")
+        return PluginFailure(plugin, hook, plain, "")
 
 
 def as_plugin_error(plugin: str, hook: str, error: BaseException) -> PluginError:
-    """Return `error` if it is a `PluginError`, else a new one with `error` as its cause."""
-    if isinstance(error, PluginError):
-        return error
-    wrapped = PluginError(plugin, hook, f"{type(error).__qualname__}: {_message(error)}")
+    """Return `error` if it is a whole `PluginError`, else a new one with `error` as its cause."""
+    if issubclass(type(error), PluginError) and all(hasattr(error, name) for name in ("plugin", "hook", "reason")):
+        return cast(PluginError, error)
+    wrapped = PluginError(plugin, hook, f"{_class_name(error)}: {_message(error)}")
     wrapped.__cause__ = error
     return wrapped
+
+
+def _class_name(error: BaseException) -> str:
+    name = type.__dict__["__qualname__"].__get__(type(error))  # past whatever a metaclass says
+    return str(name)
 
 
 def must_propagate(error: BaseException) -> bool:
@@ -57,14 +74,17 @@ def must_propagate(error: BaseException) -> bool:
     Python delivers the interrupt on the main thread only, so a `KeyboardInterrupt` there is the user's, and on any other
     thread the plugin raised it. `SystemExit` is always the plugin's: a plugin has no say in when a program ends.
     """
-    return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
+    # by type, not isinstance: that would ask the object's own __class__
+    return issubclass(type(error), KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
 
 
 def _message(error: BaseException) -> str:
     try:
         text = str(error)
-    except Exception as broken:  # noqa: BLE001 - a plugin's exception class may do anything
-        text = f"(its message cannot be read: {type(broken).__qualname__})"
+    except BaseException as broken:
+        if must_propagate(broken):
+            raise
+        text = f"(its message cannot be read: {_class_name(broken)})"
     return text if len(text) <= _LONGEST_MESSAGE else text[:_LONGEST_MESSAGE] + "..."
 
 
@@ -76,7 +96,8 @@ def _drop_frames(error: BaseException) -> None:
         if one is None or id(one) in seen:
             continue
         seen.add(id(one))
-        one.__traceback__ = None
-        pending += [one.__cause__, one.__context__]
-        if isinstance(one, BaseExceptionGroup):
-            pending += one.exceptions
+        # past whatever the class says about these attributes
+        BaseException.with_traceback(one, None)
+        pending += [_CAUSE.__get__(one), _CONTEXT.__get__(one)]
+        if issubclass(type(one), BaseExceptionGroup):
+            pending += _EXCEPTIONS.__get__(one)

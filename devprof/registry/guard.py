@@ -138,13 +138,18 @@ class Guard:
 
 def _place(error: BaseException, fn: Callable[..., object] | None) -> tuple[str, int]:
     """Return file and line in the plugin: where it raised, else where the function that misbehaved is defined."""
-    trace = _plugins_part(error)
-    if trace is None:
+    try:
+        trace = _plugins_part(error)
+        if trace is not None:
+            while trace.tb_next is not None:
+                trace = trace.tb_next
+            return trace.tb_frame.f_code.co_filename, trace.tb_lineno
         code = _code(fn)
-        return ("<plugin>", 1) if code is None else (code.co_filename, code.co_firstlineno)
-    while trace.tb_next is not None:
-        trace = trace.tb_next
-    return trace.tb_frame.f_code.co_filename, trace.tb_lineno
+    except BaseException as broken:
+        if must_propagate(broken):
+            raise
+        return "<plugin>", 1  # the exception or the function cannot be looked at
+    return ("<plugin>", 1) if code is None else (code.co_filename, code.co_firstlineno)
 
 
 def _plugins_part(error: BaseException) -> TracebackType | None:

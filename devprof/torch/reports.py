@@ -58,7 +58,7 @@ def last_report() -> SessionReport | None:
 
 def warn_if_lossy(report: SessionReport) -> None:
     """Issue one warning where the report has something to say."""
-    complaints = report.complaints()
+    complaints = report.complaints(warned=False)
     if complaints:
         tell("devprof: " + "; ".join(complaints), LossWarning)
 

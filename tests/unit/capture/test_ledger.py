@@ -104,14 +104,15 @@ def test_a_session_that_is_not_complete_is_not_clean() -> None:
     assert not SessionReport("torch", {"demo": PluginLedger("demo")}).clean
 
 
-def test_complaints_name_losses_with_their_reasons_and_not_what_was_warned_of() -> None:
+def test_complaints_name_losses_with_their_reasons_and_failures_unless_a_warning_said_them() -> None:
     report = SessionReport("torch", {"demo": _ledger()}, complete=True, notes=["cut short"])
-    assert report.complaints() == [
+    assert report.complaints(warned=False) == [
         "cut short",
         "demo: 4 of 16 records are not in the trace (3 buffer full, 1 no timestamp)",
         "demo: an unknown number of records was lost (ring overrun)",
         "demo: driver too old",
     ]
+    assert report.complaints() == [*report.complaints(warned=False), *report.ledgers["demo"].failures]
 
 
 def test_device_work_without_any_link_is_a_complaint_with_the_likely_cause() -> None:

@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from devprof.errors import PluginContractError, PluginError
+from devprof.errors import PluginContractError, PluginError, PluginWarning
+from devprof.registry import Guard
 from devprof.registry.failures import PluginFailure, as_plugin_error, failure_of, must_propagate
 
 
@@ -101,3 +102,69 @@ def test_a_message_of_a_megabyte_is_cut() -> None:
 def test_only_an_interrupt_on_the_main_thread_is_the_users(error: BaseException, here: bool, elsewhere: bool) -> None:
     with ThreadPoolExecutor(1) as pool:
         assert (must_propagate(error), pool.submit(must_propagate, error).result(timeout=10)) == (here, elsewhere)
+
+
+class _NoAttributes(Exception):
+    def __setattr__(self, name: str, value: object) -> None:
+        raise RuntimeError("frozen")
+
+
+class _NoLooking(Exception):
+    def __getattribute__(self, name: str) -> object:
+        raise RuntimeError(f"no {name}")
+
+
+class _NoClass(Exception):
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        raise RuntimeError("no class")
+
+
+class _NoCause(Exception):
+    @property
+    def __cause__(self) -> BaseException:  # type: ignore[override]
+        raise RuntimeError("no cause")
+
+
+class _ExitText(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+
+class _HalfPluginError(PluginError):
+    def __init__(self) -> None:
+        Exception.__init__(self, "half")
+
+
+def _odd_syntax_error() -> SyntaxError:
+    error = SyntaxError("odd")
+    error.text = 5  # type: ignore[assignment]
+    error.lineno, error.offset, error.filename = 1, 1, "f"
+    return error
+
+
+# made inside the test: pytest itself looks at its parameters
+_DEFENSIVE = {
+    "_NoAttributes": lambda: _NoAttributes("x"),
+    "_NoLooking": lambda: _NoLooking("x"),
+    "_NoClass": lambda: _NoClass("x"),
+    "_NoCause": lambda: _NoCause("x"),
+    "_ExitText": lambda: _ExitText("x"),
+    "_HalfPluginError": _HalfPluginError,
+    "SyntaxError": _odd_syntax_error,
+    "ExceptionGroup": lambda: ExceptionGroup("group", [_NoAttributes("x"), _NoLooking("y")]),
+}
+
+
+@pytest.mark.parametrize("name", _DEFENSIVE)
+def test_an_exception_that_defends_itself_still_becomes_one_failure_with_one_warning(name: str) -> None:
+    """Describing a plugin's exception runs the plugin's code again; nothing of it may reach the host."""
+
+    def hook() -> None:
+        raise _DEFENSIVE[name]()
+
+    guard = Guard("odd")
+    with pytest.warns(PluginWarning, match=f"plugin 'odd', session.stop: .*{name}"):
+        assert guard.call("session.stop", hook, default=7) == 7
+    assert (guard.failed, guard.failure_count) == (True, 1)
+    assert guard.failures[0].error.hook == "session.stop"
