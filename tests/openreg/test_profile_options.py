@@ -246,21 +246,27 @@ def test_a_session_without_the_device_shows_nothing_of_it(tmp_path: Path, activi
         devprof.report_of(prof)
 
 
-def test_the_hosts_waits_are_no_device_time_unless_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_hosts_waits_are_recorded_only_if_asked_for_and_then_beside_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def body() -> None:
-        three_pieces()
+        simland.long_kernel(0)
         torch.openreg.synchronize(0)
+        three_pieces()
 
-    def waits(session: Session) -> list[str]:
-        return [one.args["cuda_sync_kind"] for one in session.trace.slices("cuda_sync")]
+    def waits(session: Session) -> list[tuple[str, tuple[int, int]]]:
+        return [(one.args["cuda_sync_kind"], one.row) for one in session.trace.slices("cuda_sync")]
 
     assert waits(simland.record(body, tmp_path)) == []
     monkeypatch.setenv("DEVPROF_SYNC_EVENTS", "1")
     asked = simland.record(body, tmp_path)
-    assert waits(asked).count("Context Sync") == 2
-    assert waits(asked).count("Stream Wait Event") == 2
+    beside = 1_000_000
+    assert sorted(waits(asked)) == [
+        ("Context Sync", (0, beside)), ("Context Sync", (0, beside)),
+        ("Stream Wait Event", (0, 0)), ("Stream Wait Event", (1, 0)),
+    ]  # fmt: skip
+    assert asked.trace.row_names()[0, beside] == ("openreg 0", "stream 0 (sync)")
     assert simland.partial_overlaps(asked.trace) == []
-    assert {one.row for one in asked.trace.slices("cuda_sync")} <= set(asked.trace.row_names())
 
 
 # --- writers ----------------------------------------------------------------------------------------------------------
