@@ -69,7 +69,7 @@ test-pythons: ## run the tests without torch on each interpreter of PYTHONS
 	[ -n "$$ran" ] || { echo "make: none of '$(PYTHONS)' is on PATH; name interpreters with PYTHONS=\"/path/a /path/b\"." >&2; exit 1; }
 
 bench: native ## run the benchmarks, each against its peer
-	@$(BIN)/python -m benchmarks $(ARGS)
+	@KINETO_LOG_LEVEL=6 $(BIN)/python -m benchmarks $(ARGS) # 6: without two lines of Kineto per session
 
 dist: $(VENV)/.ready ## build wheels and sdists of the three packages into dist/
 	@rm -rf $(DIST)
