@@ -9,13 +9,14 @@ Never: converts clocks, links records, or knows torch.
 from devprof.capture.checks import check_batch
 from devprof.capture.collector import Collector
 from devprof.capture.lane import Lane, LaneResult
-from devprof.capture.ledger import PluginLedger, SessionReport
+from devprof.capture.ledger import UNKNOWN_OP, PluginLedger, SessionReport
 from devprof.capture.phases import Outcome, PhaseRunner
 from devprof.capture.quarantine import quarantined
 from devprof.capture.session import CaptureSession
 from devprof.capture.states import SessionState, advance
 
 __all__ = [
+    "UNKNOWN_OP",
     "CaptureSession",
     "Collector",
     "Lane",

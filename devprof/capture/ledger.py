@@ -12,10 +12,13 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-__all__ = ["OUTSIDE_WINDOW", "PluginLedger", "SessionReport"]
+__all__ = ["OUTSIDE_WINDOW", "UNKNOWN_OP", "PluginLedger", "SessionReport"]
 
 OUTSIDE_WINDOW = ("before window", "after window", "launched outside window")
 """Reasons for which a record is left out on purpose; they do not make a session unclean."""
+
+UNKNOWN_OP = "op id unknown to the host"
+"""Note for records whose op id the host did not give in the session."""
 
 
 @dataclass(slots=True)
@@ -30,6 +33,7 @@ class PluginLedger:
         notes: counts within `emitted`, by what was noticed.
         lost_unknown: reasons for which an unknown number of records was lost.
         errors: what the plugin itself said went wrong.
+        doubts: what is odd about its times.
         failures: how it misbehaved; a `PluginWarning` was issued for the first.
         device_work: kernels, copies and sets within `emitted`.
         linked: those of them that belong to an op.
@@ -43,6 +47,7 @@ class PluginLedger:
     notes: Counter[str] = field(default_factory=Counter)
     lost_unknown: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     device_work: int = 0
     linked: int = 0
@@ -67,7 +72,8 @@ class PluginLedger:
     def clock_doubts(self) -> list[str]:
         """Why the times of the plugin's records may be wrong, one sentence each."""
         doubts = self.clock.get("warnings", ())
-        return [str(doubt) for doubt in doubts] if isinstance(doubts, list | tuple) else []
+        of_the_fit = [str(doubt) for doubt in doubts] if isinstance(doubts, list | tuple) else []
+        return [*self.doubts, *of_the_fit]
 
     @property
     def clean(self) -> bool:
@@ -94,6 +100,7 @@ class PluginLedger:
             "errors": list(self.errors),
             "failures": list(self.failures),
             "clock": dict(self.clock),
+            "doubts": list(self.doubts),
         }
 
     def lines(self) -> Iterable[str]:
@@ -154,13 +161,18 @@ class SessionReport:
         if ledger.lost:
             reasons = {**ledger.rejected, **{k: v for k, v in ledger.dropped.items() if k not in OUTSIDE_WINDOW}}
             listed = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
-            yield f"{ledger.plugin}: {ledger.lost} of {ledger.produced} records are not in the trace ({listed})"
+            yield f"{ledger.plugin}: {ledger.lost} of {ledger.produced} records were lost ({listed})"
         for reason in ledger.lost_unknown:
             yield f"{ledger.plugin}: an unknown number of records was lost ({reason})"
         if ledger.none_linked and self.host_ops:
             yield (
                 f"{ledger.plugin}: 0 of {ledger.device_work} device records linked to an op; most likely the records carry "
                 "another id than the op id that was current at the launch (devprof.correlation.current_op_id())"
+            )
+        elif (strangers := ledger.notes[UNKNOWN_OP]) and self.host_ops:
+            yield (
+                f"{ledger.plugin}: {strangers} records carry an op id that the host never gave in this session; the others may "
+                "be linked by chance. `linked` is the op id that was current at the launch, `id` the plugin's own number"
             )
         yield from (f"{ledger.plugin}: times may be wrong: {doubt}" for doubt in ledger.clock_doubts)
         yield from (f"{ledger.plugin}: {error}" for error in ledger.errors)

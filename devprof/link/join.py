@@ -43,6 +43,12 @@ class LaunchJoin:
     def __len__(self) -> int:
         return len(self.launch)
 
+    @property
+    def on_device(self) -> Bools:
+        """Which records are work that occupies a device: (n,) bool."""
+        work: Bools = self.classes == WORK
+        return work
+
     def take(self, keep: Bools) -> LaunchJoin:
         """Return the join of the rows to keep; a device record must be kept only with its launch, as `apply_window` does.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from devprof.capture import LaneResult, PluginLedger
+from devprof.capture import UNKNOWN_OP, LaneResult, PluginLedger
 from devprof.clock import Fit
 from devprof.errors import DevprofError
 from devprof.link import (
@@ -19,6 +19,7 @@ from devprof.link import (
     LinkResult,
     RowOverlaps,
     SeparatedWork,
+    WindowResult,
     annotation_spans,
     apply_window,
     duplicates,
@@ -34,9 +35,12 @@ __all__ = ["LinkedLane", "process"]
 
 KnownOps = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]
 
+_FAR_NS = 60 * 10**9
+"""Work left over from before the window is seconds old; times of another unit or clock are off by hours to decades."""
+
 _NOTES = {
     "unlinked": "unlinked",
-    "unknown_ops": "op id unknown to the host",
+    "unknown_ops": UNKNOWN_OP,
     "inherited": "id taken over from the launch or its work",
     "work_without_launch": "device work without a launch",
     "shared_numbers": "host record that shares a launch's number",
@@ -102,6 +106,7 @@ def process(
     join = join_launches(batches)
     if result.clock_domain is None or not result.clock_domain.virtual:
         window = apply_window(batches, join, start_ns, end_ns)
+        _doubt_far_times(result.ledger, batches, join, window, (start_ns, end_ns))
         batches, join = window.apply(batches, join)
         result.ledger.dropped.update(window.dropped)
     batches, join, overlaps = _without_duplicates(result.ledger, batches, join)
@@ -120,6 +125,39 @@ def process(
     _account(result.ledger, batches, linked.counts)
     _note_overlaps(result.ledger, overlaps, spans)
     return _linked_lane(result, separated, linked, spans)
+
+
+def _doubt_far_times(
+    ledger: PluginLedger,
+    batches: Sequence[ActivityBatch],
+    join: LaunchJoin,
+    window: WindowResult,
+    edges: tuple[int, int],
+) -> None:
+    """Say so where no device record is inside the window or near it: those times are in another unit, or of another clock."""
+    work = join.on_device
+    kept = np.concatenate([*window.masks, np.empty(0, dtype=np.bool_)])
+    if not work.any() or kept[work].any():
+        return
+    start = np.concatenate([batch.start for batch in batches])[work]
+    nearest_ns = int(np.maximum(edges[0] - start, start - edges[1]).min())
+    if nearest_ns > _FAR_NS:
+        ledger.doubts.append(
+            f"none of its {len(start)} device records is inside the window, and the nearest is {_distance(nearest_ns)} away; "
+            "most likely they are not Unix ns (microseconds, ticks, a monotonic clock?): hand over Unix ns, or return a "
+            "ClockDomain from clock_domain()"
+        )
+
+
+def _distance(span_ns: int) -> str:
+    hours = span_ns / 3.6e12
+    return (
+        f"{hours / 8766:.0f} years"
+        if hours > 8766
+        else f"{hours:.1f} hours"
+        if hours >= 1
+        else f"{hours * 60:.0f} minutes"
+    )
 
 
 def _linked_lane(

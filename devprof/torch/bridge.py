@@ -70,8 +70,10 @@ class Replayed(NamedTuple):
         unresolved: of those, the ones whose op id the trace does not hold.
         unnamed: annotation spans left out because the trace does not hold their range.
         outside: left out because they started before Kineto's own window.
+        calls: host calls that are linked to an op.
         moved: host calls that stuck out of their op by less than torch's own conversion of ticks may be off, and were moved
             into it.
+        strangers: host calls that are linked to an op that was not running at the call.
         spent_ns: time that this took inside Kineto's call.
     """
 
@@ -79,7 +81,9 @@ class Replayed(NamedTuple):
     unresolved: int
     unnamed: int
     outside: int
+    calls: int
     moved: int
+    strangers: int
     spent_ns: int
 
 
@@ -143,7 +147,7 @@ class Bridge:
 
     def replayed(self, generation: int) -> Replayed | None:
         """Return what became of the capture's records, or None where Kineto has not asked for them."""
-        counts = (c_uint64 * 6)()
+        counts = (c_uint64 * 8)()
         return Replayed(*counts) if self.lib.devprof_capture_replayed(generation, counts) else None
 
     def demangles(self, name: str) -> bool:

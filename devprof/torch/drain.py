@@ -82,9 +82,15 @@ def _linked(
 def _hand_over(bridge: Bridge, generation: int, lane: LinkedLane, parents: Mapping[int, int], places: _Places) -> None:
     offset = places.device_offset
     places.next_launch = lane.next_launch
-    places.properties += [*map(dict, lane.device_properties), *_properties(lane, offset)]
+    places.properties += [*(_shifted(one, offset) for one in lane.device_properties), *_properties(lane, offset)]
     greatest = _deliver(bridge, generation, _with_known_ranges(lane, parents), offset, places.keys)
     places.device_offset = _next_offset(offset, greatest)
+
+
+def _shifted(properties: Mapping[str, object], offset: int) -> dict[str, object]:
+    """Number a device's properties as its row is numbered."""
+    index = properties.get("id")
+    return {**properties, "id": index + offset} if isinstance(index, int) else dict(properties)
 
 
 def _properties(lane: LinkedLane, device_offset: int) -> list[dict[str, object]]:

@@ -85,14 +85,16 @@ def open_session(plan: Plan) -> TorchSession | None:
 
 
 def _profilers_for(catalogue: Catalogue) -> tuple[RegisteredProfiler, ...]:
-    """Return the plugins that take part; one unknown name must not keep the others away."""
-    names = enabled()
+    """Return the plugins that take part, the one of the session's own device first: its devices keep their numbers."""
+    device, names = backend_name(), enabled()
     try:
-        return catalogue.profilers_for(backend_name(), names)
+        found = catalogue.profilers_for(device, names)
     except UsageError as error:
+        # one unknown name must not keep the others away
         tell(f"devprof: {error}; the others take part", PluginWarning)
         known = {name for one in catalogue.profilers for name in (one.name, one.plugin.name)}
-        return catalogue.profilers_for(backend_name(), names & known)
+        found = catalogue.profilers_for(device, names & known)
+    return tuple(sorted(found, key=lambda one: one.capabilities.torch_device != device))
 
 
 def _stubs_for(catalogue: Catalogue) -> RegisteredStubs | None:

@@ -188,6 +188,12 @@ class TorchSession:
             return
         report.timings_ns["kineto replay"] = replayed.spent_ns
         report.moved_host_calls = replayed.moved
+        if replayed.strangers * 2 > replayed.calls:
+            # a runtime that launches later, from a queue, has some; most of them mean that the ids are not op ids
+            report.notes.append(
+                f"{replayed.strangers} of {replayed.calls} host calls are linked to an op that was not running at the call: is "
+                "`linked` the vendor's own number? It must be the op id that was current at the launch"
+            )
         if replayed.unresolved:
             report.notes.append(f"{replayed.unresolved} records name an op that torch left out of the trace")
         if replayed.outside:

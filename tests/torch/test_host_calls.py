@@ -60,3 +60,39 @@ def test_host_calls_stand_on_the_row_of_their_process_and_thread(deliver: Delive
     session = deliver(script)
     (call,) = toyland.slices(session.trace, "privateuse1_runtime")
     assert (call["pid"], call["tid"]) == (os.getpid(), 4711)
+
+
+def test_calls_that_are_linked_to_ops_that_were_not_running_are_called_out(deliver: Deliver) -> None:
+    """A plugin that links with the vendor's own small numbers meets small op ids: every link is there, and wrong."""
+    ids: list[int] = []
+
+    def body() -> None:
+        for _ in range(4):
+            toyland.run_in_op(lambda: ids.append(correlation.current_op_id()))
+
+    def script(start_ns: int, end_ns: int) -> list[GenericTraceActivity]:
+        kind = ActivityType.PRIVATEUSE1_RUNTIME
+        return [
+            GenericTraceActivity(
+                kind, "call", start_ns, start_ns + 5, id=op, thread_id=threading.get_native_id(), linked=op
+            )
+            for op in ids[1:]
+        ]
+
+    session = deliver(script, body=body)
+    notes = devprof.report_of(session.prof).notes
+    assert len(notes) == 1
+    assert notes[0].startswith("3 of 3 host calls are linked to an op that was not running at the call")
+
+
+def test_records_with_an_op_id_that_nobody_had_are_called_out_though_others_are_linked(deliver: Deliver) -> None:
+    """A few links by chance must not hide that the ids are wrong."""
+    ids: list[int] = []
+
+    def script(start_ns: int, end_ns: int) -> list[GenericTraceActivity]:
+        return [toyland.kernel(at=start_ns + 10, linked=ids[0]), toyland.kernel(at=start_ns + 200, linked=10**9)]
+
+    session = deliver(script, body=lambda: toyland.run_in_op(lambda: ids.append(correlation.current_op_id())))
+    assert (session.ledger.linked, session.ledger.device_work) == (1, 2)
+    (complaint,) = devprof.report_of(session.prof).complaints()
+    assert "1 records carry an op id that the host never gave" in complaint

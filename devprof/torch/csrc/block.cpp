@@ -145,19 +145,21 @@ void Block::fillCounters() {
 
 // torch converts its ops' ticks once per session, with an error of some hundred ns, so that a call can stick out of a short op
 // that it was made in. Viewers drop slices that overlap partly; so a call is moved in, by no more than such an error.
-bool Block::moveIntoOp(size_t row, const libkineto::ITraceActivity& op) {
+void Block::moveIntoOp(size_t row, const libkineto::ITraceActivity& op, Replayed& result) {
   constexpr int64_t kMostNs = 2000;
   const int64_t first = op.timestamp();
   const int64_t last = first + op.duration();
   const int64_t start = std::clamp(start_[row], first, last);
   const int64_t end = std::clamp(end_[row], start, last);
   const int64_t moved = std::max(std::abs(start - start_[row]), std::abs(end - end_[row]));
-  if (moved == 0 || moved > kMostNs) {
-    return false;
+  ++result.calls;
+  if (moved > kMostNs) {
+    result.strangers += start_[row] > last || end_[row] < first;
+  } else if (moved > 0) {
+    start_[row] = start;
+    end_[row] = end;
+    ++result.moved;
   }
-  start_[row] = start;
-  end_[row] = end;
-  return true;
 }
 
 Block::Replayed Block::replay(
@@ -184,7 +186,7 @@ Block::Replayed Block::replay(
     }
     result.unresolved += linked_[row] != 0 && linked == nullptr;
     if (linked != nullptr && isHostCall(static_cast<ActivityType>(type_[row]))) {
-      result.moved += moveIntoOp(row, *linked);
+      moveIntoOp(row, *linked, result);
     }
     Activity& activity = activities_.emplace_back(*this, static_cast<uint32_t>(row));
     activity.linked = linked;

@@ -93,7 +93,9 @@ class Block {
     uint64_t unresolved = 0; // an op id that the trace does not hold
     uint64_t unnamed = 0; // an annotation whose range the trace does not hold: left out
     uint64_t outside = 0; // started before Kineto's own window: left out
-    uint64_t moved = 0; // host calls moved into their op
+    uint64_t calls = 0; // host calls that are linked to an op
+    uint64_t moved = 0; // of those, moved into it
+    uint64_t strangers = 0; // of those, made when it was not running
     uint64_t spent_ns = 0;
   };
 
@@ -122,7 +124,7 @@ class Block {
   void visitMetadata(size_t row, Visit&& visit) const;
   std::string metadataJson(size_t row) const;
   void fillCounters();
-  bool moveIntoOp(size_t row, const libkineto::ITraceActivity& op);
+  void moveIntoOp(size_t row, const libkineto::ITraceActivity& op, Replayed& result);
   const libkineto::ITraceActivity* resolve(int64_t id, const libkineto::getLinkedActivityCallback& lookup);
 
   size_t rows_;

@@ -73,7 +73,9 @@ class Session final : public libkineto::IActivityProfilerSession {
       total.unresolved += part.unresolved;
       total.unnamed += part.unnamed;
       total.outside += part.outside;
+      total.calls += part.calls;
       total.moved += part.moved;
+      total.strangers += part.strangers;
     }
     nameRows(logger, start_ns);
     total.spent_ns = static_cast<uint64_t>(
@@ -288,8 +290,8 @@ DEVPROF_EXPORT void devprof_capture_device_properties(uint64_t generation, const
   }
 }
 
-// out: emitted, unresolved, unnamed, outside, moved, ns spent. Returns 1 when Kineto has processed the capture.
-DEVPROF_EXPORT int devprof_capture_replayed(uint64_t generation, uint64_t out[6]) {
+// out: emitted, unresolved, unnamed, outside, calls, moved, strangers, ns spent. Returns 1 when Kineto has processed the capture.
+DEVPROF_EXPORT int devprof_capture_replayed(uint64_t generation, uint64_t out[8]) {
   auto capture = devprof::find(generation);
   if (capture == nullptr || !capture->processed.load()) {
     return 0;
@@ -300,7 +302,9 @@ DEVPROF_EXPORT int devprof_capture_replayed(uint64_t generation, uint64_t out[6]
   out[1] = total.unresolved;
   out[2] = total.unnamed;
   out[3] = total.outside;
-  out[4] = total.moved;
-  out[5] = total.spent_ns;
+  out[4] = total.calls;
+  out[5] = total.moved;
+  out[6] = total.strangers;
+  out[7] = total.spent_ns;
   return 1;
 }

@@ -66,6 +66,7 @@ def test_the_account_is_json_and_complete() -> None:
         "errors": ["driver too old"],
         "failures": ["plugin 'demo', session.errors: returned None"],
         "clock": {"drift_ppm": 1.5},
+        "doubts": [],
     }
 
 
@@ -108,7 +109,7 @@ def test_complaints_name_losses_with_their_reasons_and_failures_unless_a_warning
     report = SessionReport("torch", {"demo": _ledger()}, complete=True, notes=["cut short"])
     assert report.complaints(warned=False) == [
         "cut short",
-        "demo: 4 of 16 records are not in the trace (3 buffer full, 1 no timestamp)",
+        "demo: 4 of 16 records were lost (3 buffer full, 1 no timestamp)",
         "demo: an unknown number of records was lost (ring overrun)",
         "demo: driver too old",
     ]

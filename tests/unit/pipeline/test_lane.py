@@ -141,3 +141,23 @@ def test_a_record_that_was_delivered_twice_is_in_the_trace_once_and_counted_as_r
     assert twice.ledger.as_dict() == once.ledger.as_dict() | {"produced": 4, "rejected": {"delivered twice": 2}}
     assert twice.batches[0].start.tolist() == once.batches[0].start.tolist()
     assert twice.columns[0].flow_id.tolist() == once.columns[0].flow_id.tolist()
+
+
+@pytest.mark.parametrize(
+    ("start", "doubts"),
+    [
+        (START_NS // 1000, []),  # a short while before the window: work left over
+        (START_NS + 30 * 8766 * 3600 * 10**9, ["30 years"]),
+        (START_NS + 2 * 3600 * 10**9, ["2.0 hours"]),
+    ],
+)
+def test_device_work_that_is_nowhere_near_the_window_makes_the_times_doubtful(start: int, doubts: list[str]) -> None:
+    """Microseconds, ticks or another clock: every record is outside, and without a word the trace would just be empty."""
+    lane = process(delivery(kernel(start, 0), kernel(start + 500, 0)), start_ns=START_NS, end_ns=END_NS)
+    assert lane.ledger.emitted == 0
+    assert [doubt for doubt in lane.ledger.doubts if "none of its 2 device records is inside the window" in doubt] == (
+        lane.ledger.doubts
+    )
+    assert [words for words in doubts if words in lane.ledger.doubts[0]] == doubts
+    assert len(lane.ledger.doubts) == len(doubts)
+    assert lane.ledger.clean == (not doubts)
