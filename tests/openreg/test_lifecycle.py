@@ -212,11 +212,12 @@ with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.PrivateUse1]) as
 """
 
 
-def test_a_script_that_ends_right_after_backward_exits_with_0(fresh: Any, tmp_path: Path) -> None:
+def test_a_script_that_ends_right_after_backward_in_or_after_a_profile_exits_with_0(fresh: Any, tmp_path: Path) -> None:
     """autograd's device threads may still hold something of Python's then; see `openreg_sim.device.at_exit`."""
-    (tmp_path / "script.py").write_text(BACKWARD_LAST, encoding="utf-8")
+    (tmp_path / "in.py").write_text(BACKWARD_LAST, encoding="utf-8")
+    (tmp_path / "after.py").write_text(BACKWARD_LAST + BACKWARD_LAST.splitlines()[-1].strip(), encoding="utf-8")
     with ThreadPoolExecutor(2) as pool:
-        done = list(pool.map(lambda _: fresh("script.py", folder=tmp_path), range(N_RUNS)))
+        done = list(pool.map(lambda script: fresh(script, folder=tmp_path), ["in.py", "after.py"] * (N_RUNS // 2)))
     assert [(one.returncode, _unexpected(one.stderr)) for one in done] == [(0, [])] * N_RUNS
 
 
