@@ -36,4 +36,6 @@ def main(path, op):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit("usage: python show_trace.py TRACE.json OP")
     main(*sys.argv[1:])

@@ -20,10 +20,15 @@ class ActivityLogger(Protocol):
     """Receiver of a session's records. Given to `process_trace`; valid only during that call, on that thread."""
 
     def handle_activity(self, activity: GenericTraceActivity) -> None:
-        """Take one record. Convenient; a buffer at a time is a hundred times cheaper."""
+        """Take one record. Convenient; a buffer at a time is a hundred times cheaper.
+
+        Records that come one by one are on the session's clock: ticks if `clock_domain()` returns one, else Unix ns. A session
+        with a clock of its own hands host calls, stamped by the host, over as a batch on ``unix_ns``:
+        ``logger.handle_activities(ActivityBatch.from_activities(host_calls))``, and device work as a batch with ``clock=NAME``.
+        """
 
     def handle_activities(self, batch: ActivityBatch) -> None:
-        """Take a batch of records. The batch must not be changed afterwards."""
+        """Take a batch of records, on ``unix_ns`` or on the session's clock. It must not be changed afterwards."""
 
     def handle_device_info(self, info: DeviceInfo) -> None:
         """Name a device's row; the same as returning it from `get_device_infos`."""

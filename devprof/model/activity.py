@@ -43,10 +43,16 @@ class GenericTraceActivity:
     A plugin fills what it knows. devprof derives the flow from `id`, resolves `linked`, renumbers launches, names rows and
     checks the window; a plugin that sets `flow` itself overrides the derived one.
 
+    `id` is the plugin's own number, `linked` is devprof's op id at the launch; never put one in the other.
+
+    Records that come one by one are on the session's clock: ticks if `clock_domain()` returns one, else Unix ns. A session with
+    a clock of its own hands host calls, stamped by the host, over as a batch on ``unix_ns``:
+    ``logger.handle_activities(ActivityBatch.from_activities(host_calls))``, and device work as a batch with ``clock=NAME``.
+
     Attributes:
         activity_type: kind of the record.
         activity_name: text of the slice; any text is allowed, it is cleaned where a format cannot hold it.
-        start_ns: start, nanoseconds since the Unix epoch (CLOCK_REALTIME), or ticks where the batch names a clock domain.
+        start_ns: start, nanoseconds since the Unix epoch (CLOCK_REALTIME), or ticks of the clock that it is handed over on.
         end_ns: end, same clock; equal to `start_ns` for an instant or a counter.
         id: the plugin's own launch number (vendor correlation id): equal on a launch and on the work it caused. 0: none.
         device: index of the device, from 0; host records leave it 0.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -79,19 +80,48 @@ def test_the_legacy_profiler_prints_its_table_and_writes_its_trace(tmp_path: Pat
     assert [path.name for path in tmp_path.iterdir()] == ["openreg_trace.json"]
 
 
-def test_the_minimal_plugin_is_found_once_installed_and_its_kernels_belong_to_their_op(tmp_path: Path) -> None:
-    site = tmp_path / "site"
-    source = EXAMPLES / "minimal_plugin"
-    options = ["--no-deps", "--no-build-isolation", "--no-index", "--quiet", "--disable-pip-version-check"]
-    copy = tmp_path / "toy"
+def _use_installed(name: str, module: str, folder: Path) -> str:
+    """Install an example's plugin as a user would, and return what the program beside it prints."""
+    source, site, copy = EXAMPLES / name, folder / "site", folder / "source"
     copy.mkdir()
-    for name in ("pyproject.toml", "toy.py"):  # a copy: an installation leaves files beside its source
-        (copy / name).write_text((source / name).read_text(encoding="utf-8"), encoding="utf-8")
-    _python("-m", "pip", "install", *options, "--target", site, copy, cwd=tmp_path)
-    printed = _python(source / "use_toy.py", cwd=tmp_path, PYTHONPATH=str(site))
+    for part in ("pyproject.toml", f"{module}.py"):  # a copy: an installation leaves files beside its source
+        (copy / part).write_text((source / part).read_text(encoding="utf-8"), encoding="utf-8")
+    options = ["--no-deps", "--no-build-isolation", "--no-index", "--quiet", "--disable-pip-version-check"]
+    _python("-m", "pip", "install", *options, "--target", site, copy, cwd=folder)
+    return _python(source / f"use_{module}.py", cwd=folder, PYTHONPATH=str(site))
+
+
+def test_the_minimal_plugin_is_found_once_installed_and_its_kernels_belong_to_their_op(tmp_path: Path) -> None:
+    printed = _use_installed("minimal_plugin", "toy", tmp_path)
     assert re.search(r"toy: produced 4 = emitted 4 \+ dropped 0 \+ rejected 0; 2 of 2 device records linked", printed)
     (kernel,) = (line for line in printed.splitlines() if line.split()[:1] == ["double_kernel"])
     assert "100.000us" in kernel
+
+
+def test_the_clocked_plugin_has_host_calls_and_ticks_on_one_timeline_and_its_loss_in_the_report(tmp_path: Path) -> None:
+    printed = _use_installed("clocked_plugin", "ticker", tmp_path)
+    assert (
+        "ticker: produced 10 = emitted 9 + dropped 1 + rejected 0; 4 of 4 device records linked\n"
+        "  dropped: 1 record buffer full\n"
+    ) in printed
+    trace = json.loads((tmp_path / "ticker.trace.json").read_text(encoding="utf-8"))
+    events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+    calls = {e["args"]["correlation"]: e for e in events if e["name"] == "tickLaunch"}
+    work = [e for e in events if e["cat"] in ("kernel", "gpu_memcpy")]
+    # 100: beside the simulated device, whose devices come first
+    assert [(e["cat"], e["pid"], e["tid"], round(e["dur"]), e["args"].get("bytes")) for e in work] == [
+        ("gpu_memcpy", 100, 1, 10, 16),
+        ("kernel", 100, 0, 50, None),
+    ] * 2
+    assert len(calls) == 5
+    # the clock is known to a few us; without its conversion these would be days apart
+    assert all(abs(e["ts"] - calls[e["args"]["correlation"]]["ts"]) < 100_000 for e in work)
+    assert {"id": 100, "name": "ticker 0", "clock MHz": 100} in trace["deviceProperties"]
+
+
+def test_the_program_that_shows_a_trace_says_what_it_needs(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, EXAMPLES / "show_trace.py"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (1, "usage: python show_trace.py TRACE.json OP\n")
 
 
 def test_the_readme_of_the_simulated_device_runs(tmp_path: Path) -> None:
