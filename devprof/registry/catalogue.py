@@ -26,7 +26,7 @@ __all__ = ["Catalogue"]
 T = TypeVar("T")
 
 _FAILED = object()
-LEFT_OUT = "It is left out; everything else goes on. 'devprof plugins' shows the traceback."
+LEFT_OUT = "It is left out; everything else goes on. 'devprof plugins -v' shows the traceback."
 
 
 @dataclass(slots=True)

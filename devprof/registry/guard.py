@@ -129,7 +129,9 @@ class Guard:
             self._on_failure(failure)
 
     def _warn(self, failure: PluginFailure, place: tuple[str, int]) -> None:
-        message = f"{failure.error}. {self._consequence}"
+        complaint = str(failure.error)
+        stop = "" if complaint.endswith((".", "?", "!")) else "."
+        message = f"{complaint}{stop} {self._consequence}"
         try:
             warnings.warn_explicit(PluginWarning(message), PluginWarning, *place, registry=_SHOWN)
         except PluginWarning:

@@ -59,10 +59,20 @@ def test_a_hook_that_raises_is_recorded_with_its_traceback_and_the_others_are_th
         assert _names(catalogue) == [("a", "a"), ("c", "c")]
     text = f"plugin 'b', devprof_activity_profilers: {type(error).__name__}: {error}"
     assert [str(w.message) for w in caught] == [
-        f"{text}. It is left out; everything else goes on. 'devprof plugins' shows the traceback."
+        f"{text}. It is left out; everything else goes on. 'devprof plugins -v' shows the traceback."
     ]
     assert _failures(catalogue) == [text]
     assert "in fail" in catalogue.failures[0].traceback
+
+
+def test_a_complaint_that_ends_in_a_question_gets_no_full_stop_behind_it() -> None:
+    asked = ValueError("did you mean 'openreg'?")
+    with pytest.warns(PluginWarning) as caught:
+        assert _names(_catalogue(b=Plugin(_raise(asked)))) == []
+    text = "plugin 'b', devprof_activity_profilers: ValueError: did you mean 'openreg'?"
+    assert [str(w.message) for w in caught] == [
+        f"{text} It is left out; everything else goes on. 'devprof plugins -v' shows the traceback."
+    ]
 
 
 def test_one_wrong_profiler_does_not_take_its_neighbour_along() -> None:
