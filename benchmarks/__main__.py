@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ("import_time", "idle", "per_op", "delivery")
+NAMES = ("import_time", "idle", "per_op", "session", "delivery")
 
 
 def main() -> None:

@@ -41,7 +41,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Wheels and sdists, built by `make dist` from a copy, so that nothing is left in the checkout."""
     if shutil.which("make") is None:
         pytest.skip("make is not installed")
-    pytest.importorskip("build")
+    pytest.importorskip("build", reason="distributions are built with it")
     copy = tmp_path_factory.mktemp("source") / "devprof"
     shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(*NOT_COPIED))
     # the environment that runs the tests is ready: its stamp is not looked at (-o)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch")
+pytest.importorskip("torch", reason="these tests run on torch")
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason="these tests run on torch")
 _HERE = Path(__file__).parent
 _SUPPORT = _HERE / "support"
 sys.path.insert(0, str(_SUPPORT))

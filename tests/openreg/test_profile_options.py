@@ -157,7 +157,7 @@ def test_with_stacks_the_plugin_and_its_drain_leave_no_frames_and_no_ops(stacks:
         "devprof/pipeline",
         "devprof/link",
     )
-    assert [name for name in frames if name.startswith(inside)] == []
+    assert [name for name in frames if any(part in name for part in inside)] == []
     assert {one.name for one in stacks.trace.ops().values()} == {
         "aten::matmul", "aten::mm", "aten::to", "aten::_to_copy", "aten::empty_strided", "aten::copy_", "aten::zero_",
     }  # fmt: skip

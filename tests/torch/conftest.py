@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch")
+pytest.importorskip("torch", reason="these tests run on torch")
 _SUPPORT = Path(__file__).parent / "support"
 sys.path.insert(0, str(_SUPPORT))
 
