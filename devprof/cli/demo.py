@@ -23,6 +23,10 @@ def demo(
 
     result = run_demo(output)
     typer.echo(result.table)
+    typer.echo(
+        "(torch's own table: a kernel of the simulated device is named after its op, so both are listed; a range is shown with its\n"
+        " span on the device, which is no work and may exceed 100 %)\n"
+    )
     typer.echo("Loss ledger")
     typer.echo(str(result.report))
     typer.echo("\nChecked")
