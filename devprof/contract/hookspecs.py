@@ -30,9 +30,12 @@ class DevprofSpec:
 
     @hookspec
     def devprof_activity_profilers(self) -> Sequence[IActivityProfiler]:
-        """Return the plugin's activity profilers, usually one.
+        """Return the plugin's activity profilers, usually one. Device initialisation belongs in `configure`.
 
-        Called once per process, on the thread that first needs plugins. Must not touch a device: that belongs in `configure`.
+        Thread: the one that first needs plugins: a user's thread that prepares a device profile, or a command's.
+        Called: once per process. Never: touch a device, or block: no time budget guards it and other threads that need
+        plugins wait. If it raises: recorded as a failure with one warning; its profilers are left out, the plugin's
+        other hooks are still called.
         """
         raise AssertionError("a hookspec is never called")
 
@@ -40,7 +43,10 @@ class DevprofSpec:
     def devprof_profiler_stubs(self) -> ProfilerStubs | None:
         """Return stubs for torch's legacy profiler, or None.
 
-        Called once per process, when a legacy profile of a renamed backend first starts.
+        Thread: the user's thread that starts the profile. Called: once per process, when a legacy profile of a renamed
+        backend first starts. Never: touch a device, or block: no time budget guards it and other threads that need
+        plugins wait. If it raises: recorded as a failure with one warning; its stubs are left out, the plugin's other
+        hooks are still called.
         """
         raise AssertionError("a hookspec is never called")
 
@@ -48,6 +54,8 @@ class DevprofSpec:
     def devprof_native_builds(self) -> Sequence[NativeBuild]:
         """Return the native libraries that ``devprof build`` can build for this plugin.
 
-        Called by ``devprof build`` and ``devprof doctor``.
+        Thread: the command's main thread. Called: once per process, by ``devprof build`` and ``devprof doctor``. Never:
+        touch a device, or block: no time budget guards it and other threads that need plugins wait. If it raises:
+        recorded as a failure with one warning; its builds are left out, the plugin's other hooks are still called.
         """
         raise AssertionError("a hookspec is never called")

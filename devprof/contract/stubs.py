@@ -15,7 +15,8 @@ __all__ = ["ProfilerStubs"]
 class ProfilerStubs(Protocol):
     """Event recording on a device, for torch's legacy profiler.
 
-    An exception in any method is caught: the event counts as not recorded, one warning names the plugin and the method.
+    An exception in any method is caught: one warning names the plugin and the method, the caller gets a neutral value,
+    and later calls are still made.
     """
 
     torch_device: str
@@ -24,30 +25,64 @@ class ProfilerStubs(Protocol):
     def record(self) -> Any:
         """Record an event on the current device and stream, and return a handle for it.
 
-        Called twice per op (enter, exit), on the thread that runs the op, with the GIL taken for the call. Must not run torch
-        ops. The handle is kept alive until the profile's result is freed.
+        The handle is kept alive until the profile's result is freed.
+
+        Thread: the one that runs the op, with the GIL taken for the call, several threads in turn. Called: twice per op
+        (enter, exit) of a legacy profile. Never: run torch ops or block. If it raises: one warning per plugin and
+        process; the event counts as not recorded.
         """
 
     def elapsed(self, start: Any, end: Any) -> float:
         """Return the time between two recorded events in microseconds.
 
-        Called once per op when results are first read, on the reading thread. May wait for the device.
+        Thread: the one that reads the results first, with the GIL taken for the call. Called: once per op, then. Never:
+        run torch ops. It may wait for the device. If it raises: one warning per plugin and process; the time is 0.
         """
 
     def mark(self, name: str) -> None:
-        """Mark an instant on the device's timeline. torch 2.13 does not call it; other tools of torch do."""
+        """Mark an instant on the device's timeline.
+
+        Thread: the caller's, with the GIL taken for the call. Called: by no profile of torch 2.13; by other native code
+        that asks torch for its PrivateUse1 stubs. Never: run torch ops or block. If it raises: one warning per plugin
+        and process; there is no mark.
+        """
 
     def range_push(self, name: str) -> None:
-        """Open a named range on the device's timeline. As `mark`."""
+        """Open a named range on the device's timeline.
+
+        Thread: the caller's, with the GIL taken for the call. Called: by no profile of torch 2.13; by other native code
+        that asks torch for its PrivateUse1 stubs. Never: run torch ops or block. If it raises: one warning per plugin
+        and process; there is no range.
+        """
 
     def range_pop(self) -> None:
-        """Close the innermost open range. As `mark`."""
+        """Close the innermost open range; may come without a push.
+
+        Thread: the caller's, with the GIL taken for the call. Called: by no profile of torch 2.13; by other native code
+        that asks torch for its PrivateUse1 stubs. Never: run torch ops or block. If it raises: one warning per plugin
+        and process; the range stays as it is.
+        """
 
     def enabled(self) -> bool:
-        """Say whether the device can be used now."""
+        """Say whether the device can be used now.
+
+        Thread: the caller's, with the GIL taken for the call. Called: by no profile of torch 2.13; by other native code
+        that asks torch for its PrivateUse1 stubs. Never: run torch ops or block. If it raises: one warning per plugin
+        and process; the answer is no.
+        """
 
     def on_each_device(self, visit: Callable[[int], None]) -> None:
-        """Call `visit` with each device's index, that device being current during the call."""
+        """Call `visit` with each device's index, that device being current during the call.
+
+        Thread: the caller's, with the GIL taken for the call. Called: by no profile of torch 2.13; by other native code
+        that asks torch for its PrivateUse1 stubs. Never: keep `visit`: it raises `UsageError` after the call. If it
+        raises: one warning per plugin and process; the devices not visited yet are left out.
+        """
 
     def synchronize(self) -> None:
-        """Wait until the current device has finished all its work."""
+        """Wait until the current device has finished all its work.
+
+        Thread: the caller's, with the GIL taken for the call. Called: by no profile of torch 2.13; by other native code
+        that asks torch for its PrivateUse1 stubs. Never: run torch ops. It may wait for the device. If it raises: one
+        warning per plugin and process; the caller goes on.
+        """

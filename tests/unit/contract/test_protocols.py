@@ -1,4 +1,4 @@
-"""The protocols follow the interfaces of the installed torch, and say for every method when it is called."""
+"""The protocols follow the interfaces of the installed torch, and say for every method how it is called."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from devprof.contract import (
     ActivityLogger,
+    DevprofSpec,
     IActivityProfiler,
     IActivityProfilerSession,
     MemoryReporter,
@@ -60,11 +61,18 @@ def test_every_method_of_the_interface_has_its_counterpart(
 
 @pytest.mark.parametrize(
     ("protocol", "name"),
-    [(protocol, name) for protocol in (IActivityProfiler, IActivityProfilerSession) for name in _methods(protocol)],
+    [
+        (protocol, name)
+        for protocol in (IActivityProfiler, IActivityProfilerSession, ProfilerStubs, DevprofSpec, ActivityLogger)
+        for name in _methods(protocol)
+    ],
 )
-def test_a_hook_says_when_it_is_called_or_which_other_it_is_like(protocol: type, name: str) -> None:
-    text = inspect.getdoc(getattr(protocol, name)) or ""
-    assert re.search(r"\b[Cc]alled\b|\bAs `", text), text
+def test_a_method_says_its_thread_when_it_is_called_what_it_may_not_do_and_what_a_raise_means(
+    protocol: type, name: str
+) -> None:
+    text = " ".join((inspect.getdoc(getattr(protocol, name)) or "").split())
+    said = re.search(r"Thread: (\S.*) Called: (\S.*) Never: (\S.*) If it raises: (\S.*)", text)
+    assert said is not None, text
 
 
 def test_a_class_with_every_method_is_a_session_for_isinstance() -> None:
