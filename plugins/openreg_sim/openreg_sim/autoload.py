@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -128,9 +129,11 @@ def _has_gpu_node() -> bool:
 
 
 def _warn(message: str) -> None:
-    from devprof.errors import DevprofWarning
+    """Warn, or do nothing where that cannot be done: import torch must go on, and `status` has the reason."""
+    category: type[Warning] = RuntimeWarning
+    with suppress(Exception):  # devprof may be what is missing
+        from devprof.errors import DevprofWarning
 
-    try:
-        warnings.warn(message, DevprofWarning, stacklevel=2)
-    except Warning:  # warnings are errors here, yet import torch must go on; `status` has the reason
-        return
+        category = DevprofWarning
+    with suppress(Exception):  # warnings may be errors here, and a program may have put anything behind `showwarning`
+        warnings.warn(message, category, stacklevel=2)

@@ -53,6 +53,53 @@ def test_warnings_as_errors_do_not_break_the_import(run_script: Any, tmp_path: A
     assert _report(done)[1:] == ["False"]
 
 
+HIDE = """
+import importlib.metadata, sys
+
+class Hide:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == {name!r} or name.startswith({name!r} + "."):
+            raise {error}
+
+def entry_points(every=importlib.metadata.entry_points, **wanted):  # what is not installed has none of its own
+    return tuple(point for point in every(**wanted) if not point.value.startswith("devprof."))
+
+sys.meta_path.insert(0, Hide)
+importlib.metadata.entry_points = entry_points
+import torch
+print(torch.ones(1).item())
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("-W", "error")])
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("devprof", "ModuleNotFoundError(name)"),
+        ("devprof.errors", "ModuleNotFoundError(name)"),
+        ("devprof.errors", "AttributeError(name)"),
+    ],
+)
+def test_missing_or_broken_devprof_does_not_break_the_import(
+    run_script: Any, name: str, error: str, options: tuple[str, ...]
+) -> None:
+    """Without devprof, or with half of it, torch works, and a plain RuntimeWarning says what is wrong."""
+    done = run_script(HIDE.format(name=name, error=error) + REPORT, *options)
+    value, state, there = _report(done)
+    assert (value, there) == ("1.0", "False")
+    assert state.startswith(f"failed: {error.split('(')[0]}: {name}")
+    warned = done.stderr.count("RuntimeWarning: the simulated device 'openreg' is not available")
+    assert warned == (0 if options else 1)
+
+
+def test_whatever_shows_a_warning_cannot_break_the_import(run_script: Any, tmp_path: Any) -> None:
+    """A program's own `showwarning` that raises is harmless too."""
+    showing = "import warnings\ndef show(*args, **kwargs): raise OSError('no screen')\nwarnings.showwarning = show\n"
+    done = run_script(showing + "import torch; " + REPORT, DEVPROF_CACHE=str(tmp_path))
+    assert _report(done)[1:] == ["False"]
+
+
 def test_library_of_another_build_is_refused_in_one_sentence(run_script: Any, tmp_path: Any) -> None:
     """A file in the cache that is no library of ours does not break the import either."""
     spoil = (
