@@ -1,8 +1,11 @@
 """`orActivity*`: what a profiler may ask of the simulated device, after the manner of CUPTI's activity API.
 
-The functions mean the same to a program in Python and to torch ops on the native device; there is one set of them, and one
-state behind it. Calls that the native device has queued are brought in before any of them answers, so that each is judged
-under the state in which it was made.
+Activities are asked for in Python: buffers, flushing and counts of dropped records are here only, because the timeline that
+records come from is replayed lazily, in Python. Native is only what runs on an op's thread: `csrc/openreg_activity.h` has
+pushing and popping external ids, and enabling and disabling, which in C turns the keeping of these ids on and off and decides
+on no record. There is one state: what is pushed in C is read in Python, and the other way round, and what is enabled here holds for
+calls of torch's ops. Calls that the native device has queued are brought in before any function here that depends on them
+answers, so that each is judged under the state in which it was made.
 
     received = []
     orActivityRegisterCallbacks(lambda: bytearray(1 << 20), lambda buffer, size: received.append((buffer, size)))

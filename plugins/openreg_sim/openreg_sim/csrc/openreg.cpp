@@ -6,6 +6,7 @@
 //   device.h     devices, streams, events, generators
 //   fallback.h   any operator on the CPU's kernels, without a copy
 //   operators.h  what the dispatcher is told
+//   openreg_activity.h  the functions here that C programs may call
 //
 // Nothing happens when the library is loaded; `orInit` makes the device.
 
@@ -202,23 +203,17 @@ OPENREG_API int orSetRngState(int device, const void* state, size_t size) {
 
 // --- correlation: the OpenRegTracer --------------------------------------------------------------------------------------
 
-// Turning tracing on starts an epoch: every thread's stacks are empty, and so is the count of unbalanced pops.
-OPENREG_API void orActivityEnableTracing_native(uint32_t on) {
-  if (on && !openreg::tracing_enabled) {
-    openreg::unbalanced_pops = 0;
-    openreg::tracing_epoch.fetch_add(1);
-  }
-  openreg::tracing_enabled = on != 0;
-}
 OPENREG_API void orTracerPush(uint32_t kind, uint64_t id) { openreg::push_correlation(kind, id); }
 OPENREG_API void orTracerPop(uint32_t kind) { openreg::pop_correlation(kind, nullptr); }
 OPENREG_API uint64_t orTracerTop(uint32_t kind) {
-  const bool readable = openreg::tracing_enabled && kind < openreg::kCorrelationKinds;
+  const bool readable = openreg::tracing_enabled() && kind < openreg::kCorrelationKinds;
   return readable ? openreg::current_stacks().top(kind) : 0;
 }
 OPENREG_API uint64_t orTracerUnbalancedPops(void) { return openreg::unbalanced_pops; }
 
-// CUPTI's names for the same stacks. 0: done; 1: the kind is unknown, or there was nothing to pop, or tracing is off.
+// openreg_activity.h says what these do.
+OPENREG_API void orActivityEnableTracing(uint32_t kinds) { openreg::enable_tracing(kinds); }
+OPENREG_API void orActivityDisableTracing(uint32_t kinds) { openreg::disable_tracing(kinds); }
 OPENREG_API int orActivityPushExternalCorrelationId(uint32_t kind, uint64_t id) {
   return openreg::push_correlation(kind, id) ? 0 : 1;
 }

@@ -14,11 +14,17 @@
 #include <mutex>
 #include <vector>
 
+#include "openreg_activity.h"
+
 namespace openreg {
 
 // --- correlation stacks (the OpenRegTracer) ------------------------------------------------------------------------------
 
-enum CorrelationKind : uint32_t { kOperator = 0, kUser = 1, kCorrelationKinds = 2 };
+enum CorrelationKind : uint32_t {
+  kOperator = OR_EXTERNAL_CORRELATION_OPERATOR,
+  kUser = OR_EXTERNAL_CORRELATION_USER,
+  kCorrelationKinds,
+};
 
 // Ids the profiler pushed on this thread. Plain data, so that a thread may end at any time. A stack deeper than the array
 // keeps its depth right and reads as the deepest id that fitted.
@@ -34,10 +40,24 @@ struct CorrelationStacks {
   }
 };
 
-inline std::atomic<bool> tracing_enabled{false};
+inline std::atomic<uint32_t> tracing_kinds{0};  // OR_ACTIVITY_KIND_*; ids are kept while there is any
 inline std::atomic<uint64_t> tracing_epoch{1};
 inline std::atomic<uint64_t> unbalanced_pops{0};
 inline thread_local CorrelationStacks correlation_stacks{};
+
+inline bool tracing_enabled() { return tracing_kinds.load(std::memory_order_relaxed) != 0; }
+
+// Where nothing was enabled, an epoch starts before the first kind is on.
+inline void enable_tracing(uint32_t kinds) {
+  kinds &= OR_ACTIVITY_KIND_ALL;
+  if (kinds != 0 && tracing_kinds == 0) {
+    unbalanced_pops = 0;
+    tracing_epoch.fetch_add(1);
+  }
+  tracing_kinds.fetch_or(kinds);
+}
+
+inline void disable_tracing(uint32_t kinds) { tracing_kinds.fetch_and(~kinds); }
 
 // A profiler that stopped in the middle of an op leaves pushes without pops, so a thread's stacks hold for one epoch only.
 inline CorrelationStacks& current_stacks() {
@@ -51,7 +71,7 @@ inline CorrelationStacks& current_stacks() {
 }
 
 inline bool push_correlation(uint32_t kind, uint64_t id) {
-  if (!tracing_enabled.load(std::memory_order_relaxed) || kind >= kCorrelationKinds) return false;
+  if (!tracing_enabled() || kind >= kCorrelationKinds) return false;
   CorrelationStacks& stacks = current_stacks();
   const uint32_t at = stacks.depth[kind]++;
   if (at < CorrelationStacks::kCapacity) stacks.ids[kind][at] = id;
@@ -60,7 +80,7 @@ inline bool push_correlation(uint32_t kind, uint64_t id) {
 
 inline bool pop_correlation(uint32_t kind, uint64_t* last) {
   if (last) *last = 0;
-  if (!tracing_enabled.load(std::memory_order_relaxed) || kind >= kCorrelationKinds) return false;
+  if (!tracing_enabled() || kind >= kCorrelationKinds) return false;
   CorrelationStacks& stacks = current_stacks();
   if (stacks.depth[kind] == 0) {
     unbalanced_pops.fetch_add(1, std::memory_order_relaxed);
@@ -118,7 +138,7 @@ inline Record make_record(CallKind kind, int device, int stream, int64_t host_st
   record.device = static_cast<int16_t>(device);
   record.stream = stream;
   record.peer = -1;
-  if (tracing_enabled.load(std::memory_order_relaxed)) {
+  if (tracing_enabled()) {
     const CorrelationStacks& stacks = current_stacks();
     record.op_id = stacks.top(kOperator);
     record.user_id = stacks.top(kUser);

@@ -12,9 +12,11 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from openreg_sim.runtime.records import ExternalCorrelationKind
+from openreg_sim.runtime.records import ActivityKind, ExternalCorrelationKind
 
 __all__ = ["OpenRegTracer", "TracerCounts"]
+
+_ALL_KINDS = sum(kind.bit for kind in ActivityKind)  # the native tracer keeps ids for all kinds, or for none
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +81,14 @@ class OpenRegTracer:
         if self._native is not None:
             self._native_unbalanced = self._native.orTracerUnbalancedPops()
             # off first: if another runtime left it on, turning it on again would start no epoch
-            self._native.orActivityEnableTracing_native(0)
-            self._native.orActivityEnableTracing_native(1)
+            self._native.orActivityDisableTracing(_ALL_KINDS)
+            self._native.orActivityEnableTracing(_ALL_KINDS)
         self.enabled = True
 
     def disable(self) -> None:
         """Ignore pushes and pops from now on."""
         if self.enabled and self._native is not None:
-            self._native.orActivityEnableTracing_native(0)
+            self._native.orActivityDisableTracing(_ALL_KINDS)
         self.enabled = False
 
     def push(self, kind: int, id: int) -> None:

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import ctypes
 import os
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from openreg_sim.activity import ActivityKind, ExternalCorrelationKind
+from openreg_sim.build_spec import openreg_build
 from openreg_sim.ring import RING_DTYPE, CallKind
+
+from devprof.native.facts import compiler
+
+ALL_KINDS = sum(kind.bit for kind in ActivityKind)
 
 
 class Tap:
@@ -162,7 +170,7 @@ def test_launches_carry_the_ids_of_their_thread(tap: Tap) -> None:
     """The innermost op and user id at the call; none when tracing is off; other threads have their own."""
     library = tap.library
     x = torch.ones(2, device="openreg")
-    library.orActivityEnableTracing_native(1)
+    library.orActivityEnableTracing(ALL_KINDS)
     tap.take()
     try:
         x.exp()
@@ -179,7 +187,7 @@ def test_launches_carry_the_ids_of_their_thread(tap: Tap) -> None:
         library.orTracerPop(1)
         x.exp()
     finally:
-        library.orActivityEnableTracing_native(0)
+        library.orActivityDisableTracing(ALL_KINDS)
     x.exp()
     records = tap.take()
     assert list(zip(records["op_id"].tolist(), records["user_id"].tolist(), strict=True)) == [
@@ -191,42 +199,94 @@ def test_stacks_tolerate_missing_and_surplus_pops(library: Any) -> None:
     """A pop without a push is counted; pushes that were left behind are gone at the next enabling."""
     library.orTracerPush(0, 1)
     assert library.orTracerTop(0) == 0
-    library.orActivityEnableTracing_native(1)
+    library.orActivityEnableTracing(ALL_KINDS)
     library.orTracerPop(0)
     library.orTracerPop(1)
     library.orTracerPush(0, 3)
-    library.orActivityEnableTracing_native(1)
+    library.orActivityEnableTracing(ALL_KINDS)
     assert (library.orTracerUnbalancedPops(), library.orTracerTop(0)) == (2, 3)
-    library.orActivityEnableTracing_native(0)
+    library.orActivityDisableTracing(ALL_KINDS)
     library.orTracerPop(0)
     assert library.orTracerTop(0) == 0
-    library.orActivityEnableTracing_native(1)
+    library.orActivityEnableTracing(ALL_KINDS)
     assert (library.orTracerUnbalancedPops(), library.orTracerTop(0)) == (0, 0)
-    library.orActivityEnableTracing_native(0)
+    library.orActivityDisableTracing(ALL_KINDS)
 
 
 def test_deep_stacks_keep_their_depth(library: Any) -> None:
     """Beyond what a stack can hold, ids are unknown but the depth stays right."""
-    library.orActivityEnableTracing_native(1)
+    library.orActivityEnableTracing(ALL_KINDS)
     for number in range(1, 2001):
         library.orTracerPush(1, number)
     assert library.orTracerTop(1) == 512
     for _ in range(1999):
         library.orTracerPop(1)
     assert (library.orTracerTop(1), library.orTracerUnbalancedPops()) == (1, 0)
-    library.orActivityEnableTracing_native(0)
+    library.orActivityDisableTracing(ALL_KINDS)
 
 
 def test_cupti_like_names_are_the_same_stacks(library: Any) -> None:
     """`orActivityPush/PopExternalCorrelationId` return a status, and the id that was popped."""
     last = ctypes.c_uint64(9)
-    library.orActivityEnableTracing_native(1)
+    library.orActivityEnableTracing(ALL_KINDS)
     assert library.orActivityPushExternalCorrelationId(1, 11) == 0
     assert library.orTracerTop(1) == 11
     assert (library.orActivityPopExternalCorrelationId(1, ctypes.byref(last)), last.value) == (0, 11)
     assert (library.orActivityPopExternalCorrelationId(1, ctypes.byref(last)), last.value) == (1, 0)
     assert library.orActivityPushExternalCorrelationId(9, 1) == 1
-    library.orActivityEnableTracing_native(0)
+    library.orActivityDisableTracing(ALL_KINDS)
+
+
+def test_ids_are_kept_while_any_kind_is_enabled(library: Any) -> None:
+    """Enabling another kind keeps the stacks; the last kind to go ends them; bits of no kind mean nothing."""
+    kernel, runtime = ActivityKind.KERNEL.bit, ActivityKind.RUNTIME.bit
+    try:
+        library.orActivityEnableTracing(~ALL_KINDS & 0xFFFFFFFF)
+        assert library.orActivityPushExternalCorrelationId(0, 1) == 1
+        library.orActivityEnableTracing(kernel)
+        assert library.orActivityPushExternalCorrelationId(0, 2) == 0
+        library.orActivityEnableTracing(runtime)
+        library.orActivityDisableTracing(kernel)
+        assert library.orTracerTop(0) == 2
+        library.orActivityDisableTracing(runtime)
+        assert (library.orActivityPushExternalCorrelationId(0, 3), library.orTracerTop(0)) == (1, 0)
+        library.orActivityEnableTracing(kernel)
+        assert library.orTracerTop(0) == 0
+    finally:
+        library.orActivityDisableTracing(ALL_KINDS)
+
+
+CLIENT = """
+#include "openreg_activity.h"
+
+int kinds[] = {%s};
+typedef char all_kinds_are_the_same[OR_ACTIVITY_KIND_ALL == %d ? 1 : -1];
+
+int client(uint32_t kind, uint64_t id) {
+  uint64_t last = 0;
+  orActivityEnableTracing(OR_ACTIVITY_KIND_ALL);
+  if (orActivityPushExternalCorrelationId(kind, id) != 0) return 1;
+  if (orActivityPopExternalCorrelationId(kind, &last) != 0 || last != id) return 2;
+  orActivityDisableTracing(OR_ACTIVITY_KIND_ALL);
+  return orActivityPopExternalCorrelationId(kind, 0) == 1 ? 0 : 3;
+}
+"""
+
+
+def test_header_is_c_and_names_what_the_library_exports(library: Any, tmp_path: Path) -> None:
+    """A client in C99 compiles against it, links with the library, and sees Python's values."""
+    names = [f"OR_ACTIVITY_KIND_{kind.name}" for kind in ActivityKind]
+    names += [f"OR_EXTERNAL_CORRELATION_{kind.name}" for kind in ExternalCorrelationKind]
+    source, made = tmp_path / "client.c", tmp_path / "client.so"
+    source.write_text(CLIENT % (", ".join(names), ALL_KINDS))
+    csrc = openreg_build().sources[0].parent
+    flags = ["-x", "c", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", f"-I{csrc}"]
+    tail = ["-x", "none", library._name, "-o", str(made)]
+    subprocess.run([*(compiler() or ()), *flags, str(source), *tail], check=True, timeout=60)
+    client = ctypes.CDLL(str(made))
+    values = [*(kind.bit for kind in ActivityKind), *ExternalCorrelationKind]
+    assert list((ctypes.c_int * len(names)).in_dll(client, "kinds")) == values
+    assert client.client(ctypes.c_uint32(1), ctypes.c_uint64(2**62)) == 0
 
 
 def test_full_ring_is_drained_by_the_thread_that_filled_it(library: Any, calls: Any) -> None:

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from openreg_sim.runtime.records import ActivityKind
 from openreg_sim.runtime.tracer import OpenRegTracer, TracerCounts
 
 OP, USER = 0, 1
+ALL_KINDS = sum(kind.bit for kind in ActivityKind)
 
 
 @pytest.fixture
@@ -109,8 +111,11 @@ class _Library:
         self.switched: list[int] = []
         self.unbalanced = 5
 
-    def orActivityEnableTracing_native(self, on: int) -> None:
-        self.switched.append(on)
+    def orActivityEnableTracing(self, kinds: int) -> None:
+        self.switched.append(kinds)
+
+    def orActivityDisableTracing(self, kinds: int) -> None:
+        self.switched.append(-kinds)
 
     def orTracerPush(self, kind: int, id: int) -> None:
         self.stacks[kind].append(id)
@@ -139,4 +144,4 @@ def test_with_a_native_device_its_stacks_are_the_ones() -> None:
     assert (tracer.pop(USER), tracer.pop(USER)) == (8, 0)
     assert tracer.counts() == TracerCounts(unbalanced_pops=1, pushes=None, pops=None, stale=None)
     tracer.disable()
-    assert library.switched == [0, 1, 0]
+    assert library.switched == [-ALL_KINDS, ALL_KINDS, -ALL_KINDS]
