@@ -3,8 +3,8 @@
 Activities are asked for in Python: buffers, flushing and counts of dropped records are here only, because the timeline that
 records come from is replayed lazily, in Python. Native is only what runs on an op's thread: `csrc/openreg_activity.h` has
 pushing and popping external ids, and enabling and disabling, which in C turns the keeping of these ids on and off and decides
-on no record. There is one state: what is pushed in C is read in Python, and the other way round, and what is enabled here holds for
-calls of torch's ops. Calls that the native device has queued are brought in before any function here that depends on them
+on no record. There is one state: what is pushed in C is read in Python, and the other way round, and what is enabled here holds
+for calls of torch's ops. Calls that the native device has queued are brought in before any function here that depends on them
 answers, so that each is judged under the state in which it was made.
 
     received = []
