@@ -8,7 +8,7 @@ Never: imports torch, or builds during an import.
 
 from devprof.native.builder import build
 from devprof.native.cache import cache_dir, find, library_path
-from devprof.native.facts import TorchFacts, missing, torch_facts
+from devprof.native.facts import TorchFacts, include_dir, missing, torch_facts
 from devprof.native.loader import load
 
-__all__ = ["TorchFacts", "build", "cache_dir", "find", "library_path", "load", "missing", "torch_facts"]
+__all__ = ["TorchFacts", "build", "cache_dir", "find", "include_dir", "library_path", "load", "missing", "torch_facts"]

@@ -12,7 +12,7 @@ from pathlib import Path
 from devprof.contract import NativeBuild
 from devprof.errors import BuildError
 from devprof.native.cache import build_info, check_private, find, library_path
-from devprof.native.facts import FLAGS, compiler, missing, python_include, torch_facts
+from devprof.native.facts import FLAGS, compiler, include_dir, missing, python_include, torch_facts
 
 __all__ = ["build"]
 
@@ -73,7 +73,7 @@ def _compile(spec: NativeBuild, target: Path) -> None:
 
 
 def _command(spec: NativeBuild, made: Path) -> list[str]:
-    include_dirs = [*spec.include_dirs]
+    include_dirs = [*spec.include_dirs, include_dir()]
     flags, link = [*FLAGS], list[str]()
     torch = torch_facts() if spec.needs_torch else None
     if torch is not None:

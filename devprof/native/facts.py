@@ -18,7 +18,7 @@ from pathlib import Path
 
 from devprof.contract import NativeBuild
 
-__all__ = ["FLAGS", "TESTED_TORCH", "TorchFacts", "compiler", "missing", "python_include", "torch_facts"]
+__all__ = ["FLAGS", "TESTED_TORCH", "TorchFacts", "compiler", "include_dir", "missing", "python_include", "torch_facts"]
 
 TESTED_TORCH = ("2.12", "2.13", "2.14")
 """torch versions that the native sources are written for; 2.13 is the one the tests run on."""
@@ -92,6 +92,14 @@ def compiler() -> list[str] | None:
     except ValueError:  # quotes that do not close
         return None
     return next(([path, *rest] for program, *rest in commands if (path := shutil.which(program))), None)
+
+
+def include_dir() -> Path:
+    """Return the directory of devprof's C headers: ``#include "devprof/correlation.h"`` is found below it.
+
+    Every `NativeBuild` has it on its include path; a package that builds with a tool of its own puts it there.
+    """
+    return Path(__file__).resolve().parents[1] / "torch/csrc/include"
 
 
 def python_include() -> Path | None:

@@ -8,7 +8,6 @@ import subprocess
 import threading
 import weakref
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,13 +17,11 @@ import toyland
 from torch.profiler import record_function
 from toyland import Join, Runtime, profile
 
-import devprof
 from devprof import correlation
 from devprof.contract import CorrelationAccess, NativeCorrelation
+from devprof.native import include_dir
 from devprof.native.facts import compiler
 from devprof.torch.bridge import bridge
-
-HEADERS = Path(str(devprof.__file__)).parent / "torch" / "csrc" / "include"
 
 VENDOR = r"""
 #include <stdatomic.h>
@@ -98,7 +95,7 @@ def vendor(tmp_path_factory: pytest.TempPathFactory) -> Vendor:
     source = tmp_path_factory.mktemp("vendor") / "vendor.c"
     source.write_text(VENDOR)
     library = source.with_suffix(".so")
-    flags = ["-x", "c", "-std=c11", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", f"-I{HEADERS}"]
+    flags = ["-x", "c", "-std=c11", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", f"-I{include_dir()}"]
     subprocess.run([*compiler(), *flags, str(source), "-o", str(library)], check=True, timeout=60)
     return Vendor(ctypes.CDLL(str(library)))
 

@@ -14,7 +14,7 @@ import pytest
 
 from devprof.contract import NativeBuild
 from devprof.errors import BuildError
-from devprof.native import build, find, library_path, load, missing, torch_facts
+from devprof.native import build, find, include_dir, library_path, load, missing, torch_facts
 from devprof.native.facts import compiler, python_include
 from tests.unit.native.conftest import TINY, Compiler, FakeTorch
 
@@ -146,10 +146,30 @@ def test_the_command_has_everything_that_the_build_asks_for(
     assert '-DDEVPROF_BUILD_INFO="tiny | torch 2.13.0 abc"' in said
     assert [said[i + 1] for i, word in enumerate(said) if word == "-isystem"] == [
         str(tmp_path / "mine"),
+        str(include_dir()),
         *(str(root / "include" / part) for part in ("", "torch/csrc/api/include", "kineto")),
     ]
     for word in ("-std=c++20", "-DUSE_KINETO", "-DX='a b'", str(tiny.sources[0]), f"-L{root}/lib", "-ltorch_cpu"):
         assert word in said
+
+
+@pytest.mark.usefixtures("needs_compiler")
+def test_devprofs_header_is_found_without_asking_for_it(tiny: NativeBuild) -> None:
+    tiny.sources[0].write_text('#include "devprof/correlation.h"\n' + TINY)
+    assert build(tiny).is_file()
+
+
+@pytest.mark.usefixtures("needs_compiler")
+@pytest.mark.parametrize("language", [("c", "c99"), ("c++", "c++11")])
+def test_devprofs_header_is_c_and_cpp(language: tuple[str, str], tmp_path: Path) -> None:
+    source = tmp_path / "vendor.c"
+    source.write_text('#include "devprof/correlation.h"\nint version = DEVPROF_CORRELATION_VERSION;\n')
+    flags = ["-x", language[0], f"-std={language[1]}", "-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"]
+    done = subprocess.run(
+        [*(compiler() or ()), *flags, f"-I{include_dir()}", str(source)],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.usefixtures("needs_compiler")
