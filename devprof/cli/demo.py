@@ -12,6 +12,11 @@ from devprof.native import torch_facts
 
 __all__ = ["demo"]
 
+_ABOUT_THE_TABLE = """\
+(torch's own table: the simulated device names a kernel after its op, so both are listed; a range is shown with its span on the
+device, which is no work and may exceed 100 %)
+"""
+
 
 def demo(
     output: Annotated[Path, typer.Option(help="Where to write the trace.")] = Path("devprof_demo.trace.json"),
@@ -23,10 +28,7 @@ def demo(
 
     result = run_demo(output)
     typer.echo(result.table)
-    typer.echo(
-        "(torch's own table: a kernel of the simulated device is named after its op, so both are listed; a range is shown with its\n"
-        " span on the device, which is no work and may exceed 100 %)\n"
-    )
+    typer.echo(_ABOUT_THE_TABLE)
     typer.echo("Loss ledger")
     typer.echo(str(result.report))
     typer.echo("\nChecked")
