@@ -173,9 +173,7 @@ def test_what_a_late_flush_at_the_stop_leaves_behind_is_counted_and_is_not_in_th
     session = faulty(LateFlush(flushes=2, forced=True))
     n_lost = n_records(session.did)
     assert told_of(session) == ({NO_BUFFER: n_lost}, {}, {}, 0)
-    assert session.loss_warnings == [
-        f"devprof: openreg: {n_lost} of {n_lost} records were lost ({n_lost} {NO_BUFFER})"
-    ]
+    assert session.loss_warnings == [f"devprof: openreg: {n_lost} of {n_lost} records were lost ({n_lost} {NO_BUFFER})"]
     assert "aten::add" in [event.name for event in session.prof.events()]
     assert_valid(session)
     assert_next_session_is_whole(tmp_path)
