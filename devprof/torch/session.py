@@ -209,10 +209,11 @@ class TorchSession:
 def _blaming(lane: Lane, forward: Callable[..., None]) -> Callable[..., None]:
     """Forward to a plugin; a KeyboardInterrupt is then its own, because the user's waits until the call is over."""
 
-    def call(*args: int) -> None:
+    def call(kind: int, *ids: int) -> None:
         try:
-            forward(*args)
+            forward(kind, *ids)
         except KeyboardInterrupt:
-            lane.blame(f"session.{forward.__name__}", "raised KeyboardInterrupt")
+            method = f"{forward.__name__}{'_user' if kind else ''}_correlation_id"
+            lane.blame(f"session.{method}", "raised KeyboardInterrupt")
 
     return call

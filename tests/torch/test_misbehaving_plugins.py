@@ -212,8 +212,10 @@ def test_a_method_that_a_session_need_not_have_is_as_harmless(
     assert reason in warning
 
 
-@pytest.mark.parametrize("hook", ["push_correlation_id", "pop_correlation_id", "push_user_correlation_id"])
-@pytest.mark.parametrize("fault", ["raises", "leaves"])
+@pytest.mark.parametrize(
+    "hook", ["push_correlation_id", "pop_correlation_id", "push_user_correlation_id", "pop_user_correlation_id"]
+)
+@pytest.mark.parametrize("fault", ["raises", "leaves", "interrupts"])
 def test_a_push_that_misbehaves_on_the_ops_thread_is_met_once(
     join: Join, neighbour: ScriptedProfiler, tmp_path: Path, hook: str, fault: str
 ) -> None:
@@ -237,6 +239,26 @@ def test_a_push_that_misbehaves_on_the_ops_thread_is_met_once(
     assert host_ops(trace) == OPS
     assert toyland.names(trace, "kernel") == ["neighbour's"]
     assert devprof.report_of(prof).ledgers[plugin.label].failures
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_toggle_that_misbehaves_costs_its_plugin_the_session_and_nobody_else_anything(
+    join: Join, neighbour: ScriptedProfiler, tmp_path: Path, fault: str
+) -> None:
+    function, reason = FAULTS[fault]
+    plugin = join(methods={"toggle_collection_dynamic": lambda enabled: function()})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with profile() as prof:
+            prof.toggle_collection_dynamic(False, [toyland.DEVICE])
+            prof.toggle_collection_dynamic(True, [toyland.DEVICE])
+            torch.ones(2).neg()
+    (warning,) = [str(one.message) for one in caught if issubclass(one.category, DevprofWarning)]
+    assert f"{plugin.label!r}, session.toggle_collection_dynamic" in warning
+    assert reason in warning
+    trace = toyland.exported(prof, tmp_path)
+    assert host_ops(trace) == OPS
+    assert toyland.names(trace, "kernel") == ["neighbour's"]
 
 
 NOT_A_SESSION: dict[str, Any] = {
