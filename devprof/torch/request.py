@@ -88,6 +88,7 @@ class Request:
         host_ops: True where torch records ops.
         with_stack, record_shapes, profile_memory, with_flops, with_modules: as given to the profile.
         custom: the custom profiler config, or empty.
+        trace_id: id of the trace, which torch makes just before it prepares.
     """
 
     types: frozenset[ActivityType]
@@ -99,6 +100,7 @@ class Request:
     with_flops: bool
     with_modules: bool
     custom: str
+    trace_id: str
 
     @classmethod
     def of(cls, profile: Any, activities: Iterable[ProfilerActivity], filters: Any = None) -> Request:
@@ -114,4 +116,5 @@ class Request:
             with_flops=bool(profile.with_flops),
             with_modules=bool(profile.with_modules),
             custom=str(getattr(profile.experimental_config, "custom_profiler_config", "") or ""),
+            trace_id=str(profile.trace_id),
         )

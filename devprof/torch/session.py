@@ -38,6 +38,7 @@ class TorchSession:
         self._generation = 0
         config = SessionConfig(
             host="torch",
+            trace_id=request.trace_id,
             record_shapes=request.record_shapes,
             profile_memory=request.profile_memory,
             with_stack=request.with_stack,

@@ -289,3 +289,11 @@ def test_another_backends_profiler_beside_ours_keeps_its_slot_and_its_records(pr
     assert facts["calls"] == [1, 1, 1, 1]
     assert facts["kernels"] == ["another backend's", "ours"]
     assert facts["clean"] == [1]
+
+
+def test_a_plugin_is_told_the_trace_id_that_stands_in_the_file(join: Join, tmp_path: Path) -> None:
+    """So that a vendor's own log of the capture can be found again."""
+    plugin = join()
+    with toyland.profile() as prof:
+        torch.ones(2).neg()
+    assert plugin.sessions[-1].config.trace_id == toyland.exported(prof, tmp_path)["trace_id"] != ""
