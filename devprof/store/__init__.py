@@ -1,15 +1,17 @@
 """A capture as immutable columns.
 
-Job: hold the events of one capture with their places, links, items and facts.
+Job: hold the events of one capture with their places, links, items and facts; save and load them.
 In: batches in Unix ns with the rows and links that belong to them (`TraceBuilder`).
 Out: a `Trace`: read-only arrays, tables of texts, places and rows.
 Never: links, converts times, or makes an object per event.
 """
 
 from devprof.store.builder import TraceBuilder
+from devprof.store.files import load, save
 from devprof.store.items import ItemColumn, ItemKind, ItemValue, RawJson
 from devprof.store.places import HOST_BACKEND, Place, PlaceKind, Row
 from devprof.store.trace import COLUMNS, ROLES, Trace
+from devprof.store.written import written_whole
 
 __all__ = [
     "COLUMNS",
@@ -24,4 +26,7 @@ __all__ = [
     "Row",
     "Trace",
     "TraceBuilder",
+    "load",
+    "save",
+    "written_whole",
 ]

@@ -1,0 +1,54 @@
+"""Files that are whole or not there: written beside their name, then renamed."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from devprof.errors import UsageError
+
+__all__ = ["written_whole"]
+
+
+@contextmanager
+def written_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Give a file to write; it takes its name when the block ends, and an earlier file of that name stays until then.
+
+    Where the block raises, or the disk is full, nothing of it is left and an earlier file is untouched. The file has the
+    permissions that a plain `open` would give it.
+
+    Args:
+        path: the file's name.
+
+    Raises:
+        UsageError: the directory does not exist, or the name is that of a directory.
+        OSError: it cannot be written.
+    """
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise UsageError(f"cannot write {target}: there is no directory {target.parent}; make it first")
+    if target.is_dir():
+        raise UsageError(f"cannot write {target}: it is a directory; name a file in it")
+    handle, name = tempfile.mkstemp(prefix=f".{target.name[:200]}.", suffix=".part", dir=target.parent)
+    part = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        part.chmod(_mode_of(target))
+        part.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            part.unlink()
+        raise
+
+
+def _mode_of(target: Path) -> int:
+    with suppress(OSError):
+        return target.stat().st_mode & 0o777
+    umask = os.umask(0)  # there is no way to read it but to set it
+    os.umask(umask)
+    return 0o666 & ~umask
