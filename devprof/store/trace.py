@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -169,6 +170,35 @@ class Trace:
     def with_facts(self, **facts: object) -> Trace:
         """Return the same events with further facts."""
         return replace(self, facts={**self.facts, **facts})
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the trace as one file; see `devprof.store.save`."""
+        from devprof.store.files import save
+
+        save(self, path)
+
+    @property
+    def df(self) -> Any:
+        """The trace as a `polars.DataFrame`; see `devprof.store.frames.frame_of`. Needs the extra ``polars``."""
+        from devprof.store.frames import frame_of
+
+        return frame_of(self)
+
+    def to_pandas(self) -> Any:
+        """Return the trace as a `pandas.DataFrame`. Needs the extra ``polars``, pandas and pyarrow."""
+        from devprof.store.frames import pandas_of
+
+        return pandas_of(self)
+
+    def sql(self, query: str) -> Any:
+        """Answer an SQL query over the table ``events``, as a `polars.DataFrame`. Needs the extra ``polars``.
+
+        Example:
+            trace.sql("SELECT name, sum(duration_ns) FROM events WHERE category = 'kernel' GROUP BY name")
+        """
+        from devprof.store.frames import sql
+
+        return sql(self, query)
 
     def take(self, events: npt.NDArray[np.generic]) -> Trace:
         """Return a trace of some of the events, in the same order.
