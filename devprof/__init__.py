@@ -25,8 +25,8 @@ _EXPORTS = {
     "IActivityProfilerSession": "devprof.contract",
     "hookimpl": "devprof.contract",
     "DevprofError": "devprof.errors",
-    "report_of": "devprof.torch",
-    "last_report": "devprof.torch",
+    "report_of": "devprof.capture",
+    "last_report": "devprof.capture",
 }
 
 __all__ = [

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from contextlib import suppress
+from dataclasses import replace
 
 from devprof.capture.lane import Lane, LaneResult
 from devprof.capture.ledger import SessionReport
 from devprof.capture.phases import PhaseRunner
 from devprof.capture.states import SessionState, advance
-from devprof.contract import GetLinkedActivity, SessionConfig
+from devprof.contract import GetLinkedActivity, MemoryReporter, SessionConfig
 from devprof.model import ActivityType
 from devprof.registry import RegisteredProfiler
 
@@ -28,7 +29,12 @@ class CaptureSession:
     """
 
     def __init__(
-        self, plugins: Iterable[RegisteredProfiler], config: SessionConfig, *, runner: PhaseRunner | None = None
+        self,
+        plugins: Iterable[RegisteredProfiler],
+        config: SessionConfig,
+        *,
+        runner: PhaseRunner | None = None,
+        memory_for: Callable[[str], MemoryReporter] | None = None,
     ) -> None:
         """Make a capture that has not begun.
 
@@ -36,21 +42,34 @@ class CaptureSession:
             plugins: those that take part.
             config: what the plugins are told of the session.
             runner: runs their hooks; by default one with the budget that the environment sets.
+            memory_for: gives each plugin, by name, the memory reporter of its own devices; by default all get the
+                configuration's.
         """
         self.runner = runner or PhaseRunner()
         self.report = SessionReport(config.host)
         self.state = SessionState.READY
         self.lanes = [Lane(plugin, self.runner, config.now_ns) for plugin in plugins]
         self._config = config
+        self._memory_for = memory_for
         self._ended = threading.Event()
         for lane in self.lanes:
             self.report.ledgers[lane.plugin.name] = lane.ledger
 
-    def prepare(self, activity_types: Set[ActivityType]) -> None:
-        """Configure every plugin for the requested kinds; the ones that sit out or fail have no part in what follows."""
+    def prepare(self, activity_types: Set[ActivityType] | Mapping[str, Set[ActivityType]]) -> None:
+        """Configure every plugin for the requested kinds; the ones that sit out or fail have no part in what follows.
+
+        Args:
+            activity_types: the kinds, or the kinds for each plugin by its name.
+        """
         self._to("prepare")
         for lane in self.lanes:
-            lane.configure(activity_types, self._config)
+            kinds = activity_types[lane.plugin.name] if isinstance(activity_types, Mapping) else activity_types
+            lane.configure(kinds, self._config_for(lane))
+
+    def _config_for(self, lane: Lane) -> SessionConfig:
+        if self._memory_for is None:
+            return self._config
+        return replace(self._config, memory=self._memory_for(lane.plugin.name))
 
     def start(self) -> None:
         """Start every plugin's session."""

@@ -18,8 +18,8 @@ _EXPORTS = {
     "enabled": "devprof.torch.participants",
     "install": "devprof.torch.interpose",
     "installed": "devprof.torch.interpose",
-    "last_report": "devprof.torch.reports",
-    "report_of": "devprof.torch.reports",
+    "last_report": "devprof.capture",
+    "report_of": "devprof.capture",
     "uninstall": "devprof.torch.interpose",
 }
 

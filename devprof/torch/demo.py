@@ -9,9 +9,8 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from devprof.capture import SessionReport
+from devprof.capture import SessionReport, report_of
 from devprof.errors import UsageError
-from devprof.torch.reports import report_of
 from devprof.torch.verify import Check, load_strict, verify
 
 __all__ = ["DemoResult", "run_demo"]

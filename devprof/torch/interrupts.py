@@ -1,9 +1,8 @@
 """A Ctrl-C, kept from places where it would do harm.
 
-Python raises KeyboardInterrupt between any two instructions of the main thread. The stop of a profile has no place where that
-would be harmless: `HeldInterrupt` waits until torch has stopped and the profile has its result. And in a function that native
-code calls for every op, ctypes would print the exception and drop it, so that the user could hardly stop the program:
-`LateInterrupt` raises it once that call is over.
+Python raises KeyboardInterrupt between any two instructions of the main thread. In a function that native code calls for every
+op, ctypes would print the exception and drop it, so that the user could hardly stop the program: `LateInterrupt` raises it once
+that call is over.
 """
 
 from __future__ import annotations
@@ -11,10 +10,10 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType
 from typing import Any, TypeVar
 
-__all__ = ["HeldInterrupt", "LateInterrupt", "called_natively"]
+__all__ = ["LateInterrupt", "called_natively"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,45 +24,6 @@ def called_natively(function: F) -> F:
     """Mark a function that native code calls through ctypes."""
     _CALLED_NATIVELY.add(function.__code__)
     return function
-
-
-class HeldInterrupt:
-    """Holds SIGINT back while the block runs; then the handler that was there before gets it.
-
-    Does nothing on another thread than the main one, where Python never raises KeyboardInterrupt, and nothing where SIGINT is
-    not handled in Python.
-
-    Attributes:
-        pending: True once a SIGINT came.
-    """
-
-    def __init__(self, on_interrupt: Callable[[], object]) -> None:
-        """Make one.
-
-        Args:
-            on_interrupt: called when a SIGINT comes, on the main thread; must be quick and must not raise.
-        """
-        self.pending = False
-        self._on_interrupt = on_interrupt
-        self._before: Any = None
-
-    def __enter__(self) -> HeldInterrupt:
-        if threading.current_thread() is threading.main_thread() and callable(signal.getsignal(signal.SIGINT)):
-            self._before = signal.signal(signal.SIGINT, self._note)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._before is None:
-            return
-        signal.signal(signal.SIGINT, self._before)
-        if self.pending:
-            self._before(signal.SIGINT, None)
-
-    def _note(self, signum: int, frame: FrameType | None) -> None:
-        self.pending = True
-        self._on_interrupt()
 
 
 class LateInterrupt:

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity
 
+from devprof.capture import tell
 from devprof.errors import BuildError, PluginWarning, UsageError
 from devprof.registry import Catalogue, RegisteredProfiler, RegisteredStubs, discover
 from devprof.torch.bridge import Bridge, bridge
-from devprof.torch.reports import tell
 from devprof.torch.request import Request, wants_device
 from devprof.torch.session import TorchSession
 from devprof.torch.stub_table import install_stubs

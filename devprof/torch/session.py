@@ -15,18 +15,29 @@ from typing import Any
 from torch.autograd import profiler as autograd_profiler
 
 from devprof import correlation
-from devprof.capture import CaptureSession, Lane, PhaseRunner, SessionReport
+from devprof.capture import (
+    RECORDING,
+    CaptureSession,
+    HeldInterrupt,
+    Holder,
+    Lane,
+    PhaseRunner,
+    SessionReport,
+    attach,
+    warn_if_lossy,
+)
 from devprof.contract import CorrelationAccess, SessionConfig
 from devprof.registry import RegisteredProfiler
 from devprof.torch.bridge import Bridge
 from devprof.torch.drain import drain
-from devprof.torch.interrupts import HeldInterrupt, LateInterrupt
+from devprof.torch.interrupts import LateInterrupt
 from devprof.torch.memory import TorchMemoryReporter
 from devprof.torch.provider import NativeStacks
-from devprof.torch.reports import attach, warn_if_lossy
 from devprof.torch.request import Request
 
 __all__ = ["TorchSession"]
+
+_WHAT = "a torch.profiler session with devprof plugins"
 
 
 class TorchSession:
@@ -36,6 +47,7 @@ class TorchSession:
         self._bridge = bridge
         self._request = request
         self._generation = 0
+        self._holder: Holder | None = None
         config = SessionConfig(
             host="torch",
             trace_id=request.trace_id,
@@ -58,6 +70,7 @@ class TorchSession:
     def prepare(self, original: Callable[[], Any]) -> Any:
         """Configure the plugins, then let torch prepare; Kineto makes its child session during that call."""
         try:
+            RECORDING.check(_WHAT)
             self._capture.prepare(self._request.types)
             if not self._capture.alive:
                 return original()
@@ -75,6 +88,7 @@ class TorchSession:
     def start(self, original: Callable[[], Any]) -> Any:
         """Start the plugins, then torch."""
         try:
+            self._holder = RECORDING.take(_WHAT)
             correlation.set_provider(NativeStacks(self._bridge))
             if self._request.legacy:
                 self._late_interrupt.install()
@@ -96,6 +110,7 @@ class TorchSession:
             return self._stop(profile, original)
         finally:
             self._late_interrupt.remove()
+            RECORDING.give_back(self._holder)
 
     def _stop(self, profile: Any, original: Callable[[], Any]) -> Any:
         end_ns = self._bridge.now_ns()
@@ -202,7 +217,9 @@ class TorchSession:
 
     def _release(self) -> None:
         self._bridge.clear_mirrors()
-        correlation.set_provider(None)
+        if self._holder is not None:  # else the provider is another session's
+            correlation.set_provider(None)
+            RECORDING.give_back(self._holder)
         if self._generation:
             self._bridge.lib.devprof_capture_drop(self._generation)
 

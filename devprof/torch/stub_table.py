@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from devprof.capture import tell
 from devprof.errors import PluginWarning, UsageError
 from devprof.registry import STUBS_RETURNS, Guard, RegisteredStubs
 from devprof.torch.bridge import Bridge
 from devprof.torch.interrupts import called_natively
 from devprof.torch.native_types import StubTable
-from devprof.torch.reports import tell
 
 __all__ = ["StubForwarder", "install_stubs"]
 

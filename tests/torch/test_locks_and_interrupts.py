@@ -17,7 +17,7 @@ import torch
 import toyland
 from toyland import Deliver, Program, kernel
 
-from devprof.torch.interrupts import HeldInterrupt
+from devprof.capture import HeldInterrupt
 
 MOST_FRAMES = 50
 """Frames of devprof and of a plugin that a trace with stacks may hold; draining in Python would leave tens of thousands."""
