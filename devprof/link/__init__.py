@@ -5,20 +5,23 @@ In: the batches of one plugin in one session, in Unix ns.
 Out: masks, link columns and spans beside the batches, with a count of everything that did not fit.
 Never: changes a record's time, invents device work, or knows a vendor's names or a host.
 
-Order: `join_launches`, `apply_window`, `overlapping_rows`, `duplicates` where they may be, `link`, then `annotation_spans`.
+On the host's own events: `nest` and `forward_backward`. On a plugin's records, in this order: `join_launches`, `apply_window`, `overlapping_rows`, `duplicates` where they may be, `link`, then `annotation_spans`.
 A "row" is a record's position in all batches laid end to end.
 """
 
 from devprof.link.duplicates import duplicates, may_hold_duplicates
+from devprof.link.forward_backward import ForwardBackward, forward_backward
 from devprof.link.join import LaunchJoin, join_launches
 from devprof.link.linking import LinkCounts, LinkedColumns, LinkResult, link
-from devprof.link.overlaps import RowOverlaps, overlapping_rows, places_of
+from devprof.link.nesting import nest
+from devprof.link.overlaps import RowOverlaps, crossings, overlapping_rows, places_of
 from devprof.link.user_spans import AnnotationSpans, annotation_spans
 from devprof.link.window import WindowResult, apply_window
 from devprof.link.work_rows import SeparatedWork, separate_work
 
 __all__ = [
     "AnnotationSpans",
+    "ForwardBackward",
     "LaunchJoin",
     "LinkCounts",
     "LinkResult",
@@ -28,10 +31,13 @@ __all__ = [
     "WindowResult",
     "annotation_spans",
     "apply_window",
+    "crossings",
     "duplicates",
+    "forward_backward",
     "join_launches",
     "link",
     "may_hold_duplicates",
+    "nest",
     "overlapping_rows",
     "places_of",
     "separate_work",

@@ -1,0 +1,159 @@
+"""Rules on ids, owners and arrows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from devprof.model import ActivityType, Role, kLinkAsyncCpuGpu, kLinkFwdBwd
+from devprof.rules.finding import Rule, Severity, Violation, accounts, where
+from devprof.rules.times import work_of
+from devprof.store import ROLES, Trace
+
+__all__ = ["RULES"]
+
+_GREATEST_ID = 2**63 - 1
+_LAUNCH = ROLES.index(Role.LAUNCH)
+
+
+def _with_op_id(trace: Trace) -> npt.NDArray[np.int64]:
+    return trace.of_type(ActivityType.CPU_OP, ActivityType.USER_ANNOTATION)
+
+
+def _op_ids_once(trace: Trace) -> Iterator[Violation]:
+    events = _with_op_id(trace)
+    yield from where(
+        _repeated(trace, events[trace.id[events] != 0]),
+        lambda n, at: (
+            f"{n} ops and ranges have the id of an earlier one; the first is {trace.name_of(at)!r} with {trace.id[at]}"
+        ),
+    )
+
+
+def _launch_numbers_once(trace: Trace) -> Iterator[Violation]:
+    events = np.flatnonzero((trace.role == _LAUNCH) & (trace.id != 0))
+    numbered_work = np.unique(trace.id[work_of(trace)])
+    events = events[np.isin(trace.id[events], numbered_work)]  # a number that no work has tells nobody apart
+    yield from where(
+        _repeated(trace, events),
+        lambda n, at: (
+            f"{n} launches share the number of an earlier one, and device work has it too: which of them launched "
+            f"it? The first is {trace.name_of(at)!r} with {trace.id[at]}"
+        ),
+    )
+
+
+def _repeated(trace: Trace, events: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    mask = np.zeros(len(trace), dtype=np.bool_)
+    order = events[np.argsort(trace.id[events], kind="stable")]
+    mask[order[1:][trace.id[order[1:]] == trace.id[order[:-1]]]] = True
+    return mask
+
+
+def _ids_in_range(trace: Trace) -> Iterator[Violation]:
+    bad = (trace.id < 0) | (trace.linked < 0) | (trace.linked_user < 0) | (trace.flow_id < 0)
+    yield from where(bad, lambda n, at: f"{n} events have a negative id; the first is {trace.name_of(at)!r}")
+
+
+def _owners_exist(trace: Trace) -> Iterator[Violation]:
+    ops = np.unique(trace.id[_with_op_id(trace)])
+    if not len(ops):
+        return  # a capture without host ops has none to link to
+    yield from where(
+        (trace.linked != 0) & ~np.isin(trace.linked, ops) & (work_of(trace) | (trace.role == _LAUNCH)),
+        lambda n, at: (
+            f"{n} records are linked to an op that is not in the trace; the first is {trace.name_of(at)!r}, "
+            f"linked to {trace.linked[at]}"
+        ),
+    )
+
+
+def _work_is_owned(trace: Trace) -> Iterator[Violation]:
+    if not len(_with_op_id(trace)):
+        return
+    loose = work_of(trace) & (trace.linked == 0)
+    total = int(np.count_nonzero(work_of(trace)))
+    yield from where(
+        loose,
+        lambda n, at: (
+            f"{n} of {total} device records belong to no op, so no op's device time holds them; the first is "
+            f"{trace.name_of(at)!r}"
+        ),
+    )
+
+
+def _work_is_launched(trace: Trace) -> Iterator[Violation]:
+    launches = trace.role == _LAUNCH
+    if not launches.any():
+        return
+    total = int(np.count_nonzero(work_of(trace)))
+    orphan = work_of(trace) & ~np.isin(trace.id, np.unique(trace.id[launches]))
+    yield from where(
+        orphan,
+        lambda n, at: (
+            f"{n} of {total} device records have no launch with their number; the first is {trace.name_of(at)!r}"
+        ),
+    )
+
+
+def _arrows_have_one_start(trace: Trace) -> Iterator[Violation]:
+    ends = np.flatnonzero((trace.flow_id != 0) & (trace.flow_type != 0))
+    keys = trace.flow_id[ends] * 4 + trace.flow_type[ends]
+    distinct, which = np.unique(keys, return_inverse=True)
+    starts = np.bincount(which, trace.flow_start[ends] == 1, minlength=len(distinct))
+    arrivals = np.bincount(which, trace.flow_start[ends] != 1, minlength=len(distinct))
+    for bad, words in (
+        (starts == 0, "arrow ends have no start"),
+        (starts > 1, "arrow ends are of an arrow with several starts"),
+        (arrivals == 0, "arrow starts lead nowhere"),
+    ):
+        mask = np.zeros(len(trace), dtype=np.bool_)
+        mask[ends[bad[which]]] = True
+        yield from where(mask, lambda n, at, words=words: f"{n} {words}; the first is at {trace.name_of(at)!r}")  # type: ignore[misc]
+
+
+def _launch_arrows_start_on_the_host(trace: Trace) -> Iterator[Violation]:
+    yield from where(
+        (trace.flow_type == kLinkAsyncCpuGpu) & (trace.flow_start == 1) & (trace.flow_id != 0) & trace.on_device,
+        lambda n, at: f"{n} launch arrows start on a device; the first at {trace.name_of(at)!r}",
+    )
+
+
+def _backward_after_forward(trace: Trace) -> Iterator[Violation]:
+    ends = np.flatnonzero((trace.flow_type == kLinkFwdBwd) & (trace.flow_id != 0))
+    order = ends[np.lexsort((1 - trace.flow_start[ends], trace.flow_id[ends]))]
+    pairs = np.flatnonzero(trace.flow_id[order[1:]] == trace.flow_id[order[:-1]])
+    mask = np.zeros(len(trace), dtype=np.bool_)
+    mask[order[1:][pairs][trace.start_ns[order[1:][pairs]] < trace.start_ns[order[:-1][pairs]]]] = True
+    yield from where(
+        mask, lambda n, at: f"{n} backward ops start before their forward op; the first is {trace.name_of(at)!r}"
+    )
+
+
+def _sums_agree(trace: Trace) -> Iterator[Violation]:
+    for name, account in accounts(trace).items():
+        produced, emitted = account.get("produced"), account.get("emitted")
+        reasons = [account.get(key) for key in ("dropped", "rejected")]
+        if not isinstance(produced, int) or not isinstance(emitted, int):
+            continue
+        lost = sum(count for reason in reasons if isinstance(reason, Mapping) for count in reason.values())
+        if produced != emitted + lost:
+            yield Violation(
+                1, f"the account of {name} does not close: produced {produced}, emitted {emitted}, lost {lost}"
+            )
+
+
+RULES = (
+    Rule("ids.ops", Severity.ERROR, "Every op and range has an id of its own.", _op_ids_once),
+    Rule("ids.launches", Severity.WARNING, "No two launches share a number that work has.", _launch_numbers_once),
+    Rule("ids.range", Severity.ERROR, "No id is negative.", _ids_in_range),
+    Rule("links.owners", Severity.ERROR, "A record's op is in the trace.", _owners_exist),
+    Rule("links.owned", Severity.WARNING, "Device work belongs to an op.", _work_is_owned),
+    Rule("links.launched", Severity.INFO, "Device work has a launch.", _work_is_launched),
+    Rule("flows.paired", Severity.ERROR, "An arrow has one start, and an end.", _arrows_have_one_start),
+    Rule("flows.host", Severity.ERROR, "A launch arrow starts on the host.", _launch_arrows_start_on_the_host),
+    Rule("flows.backward", Severity.WARNING, "Backward follows forward.", _backward_after_forward),
+    Rule("account.closes", Severity.ERROR, "Produced is emitted plus dropped plus rejected.", _sums_agree),
+)

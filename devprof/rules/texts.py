@@ -1,0 +1,51 @@
+"""Rules on names and values that make a trace hard to read, or no valid file."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+
+import numpy as np
+
+from devprof.rules.finding import Rule, Severity, Violation, where
+from devprof.store import ItemKind, Trace
+
+__all__ = ["RULES"]
+
+
+def _names_can_be_read(trace: Trace) -> Iterator[Violation]:
+    bad = [not text or any(unicodedata.category(char) in ("Cc", "Cs") for char in text) for text in trace.strings]
+    yield from where(
+        np.array([*bad, False], dtype=np.bool_)[trace.name],
+        lambda n, at: (
+            f"{n} names are empty or hold control characters or half characters; the first is {trace.name_of(at)!r}"
+        ),
+    )
+
+
+def _rows_are_named(trace: Trace) -> Iterator[Violation]:
+    unnamed = np.array([not row.name for row in trace.rows] + [False], dtype=np.bool_)
+    used = np.unique(trace.row)
+    if count := int(np.count_nonzero(unnamed[used])):
+        first = trace.rows[int(used[unnamed[used]][0])]
+        yield Violation(count, f"{count} rows with events have no name; the first has number {first.id}")
+
+
+def _numbers_are_finite(trace: Trace) -> Iterator[Violation]:
+    for key, column in {**trace.items, **trace.counters}.items():
+        if column.kind is ItemKind.FLOAT:
+            mask = np.zeros(len(trace), dtype=np.bool_)
+            mask[column.events[~np.isfinite(column.values)]] = True
+            yield from where(
+                mask,
+                lambda n, at, key=key: (
+                    f"{n} values of {key!r} are no finite number; the first at {trace.name_of(at)!r}"
+                ),  # type: ignore[misc]
+            )
+
+
+RULES = (
+    Rule("text.names", Severity.INFO, "Names can be read.", _names_can_be_read),
+    Rule("rows.named", Severity.INFO, "Rows have names.", _rows_are_named),
+    Rule("items.finite", Severity.WARNING, "Numbers are finite.", _numbers_are_finite),
+)
