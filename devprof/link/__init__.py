@@ -5,7 +5,8 @@ In: the batches of one plugin in one session, in Unix ns.
 Out: masks, link columns and spans beside the batches, with a count of everything that did not fit.
 Never: changes a record's time, invents device work, or knows a vendor's names or a host.
 
-On the host's own events: `nest` and `forward_backward`. On a plugin's records, in this order: `join_launches`, `apply_window`, `overlapping_rows`, `duplicates` where they may be, `link`, then `annotation_spans`.
+Order for a plugin's records: `join_launches`, `apply_window`, `overlapping_rows`, `duplicates` where they may be, `link`, then
+`annotation_spans`. For the host's own events: `nest`, `forward_backward`.
 A "row" is a record's position in all batches laid end to end.
 """
 
