@@ -15,7 +15,7 @@ import numpy.typing as npt
 from devprof.clock.bursts import Burst
 from devprof.clock.rate import Rate
 
-__all__ = ["TOLERANCE_NS", "Line", "Points", "fit_line", "points_of", "steps_in"]
+__all__ = ["FASTEST_SLEW", "TOLERANCE_NS", "Line", "Points", "fit_line", "points_of", "steps_in"]
 
 Doubles = npt.NDArray[np.float64]
 
@@ -25,7 +25,7 @@ _NARROWEST_NS = 1.0
 TOLERANCE_NS = 1_000.0
 """Contradiction, in ns, that is put down to jitter rather than to a wrong reading or a clock that was set."""
 
-_FASTEST_SLEW = 500e-6
+FASTEST_SLEW = 500e-6
 """The most that NTP slews a clock; what goes faster was set."""
 
 
@@ -127,7 +127,7 @@ def steps_in(points: Points) -> list[float]:
     elapsed_ns = np.diff(points.x_ns)
     jumps_ns = np.diff(points.y_ns) - drift * elapsed_ns
     widths_ns = points.half_width_ns[1:] + points.half_width_ns[:-1]
-    allowed_ns = 2 * widths_ns + TOLERANCE_NS + _FASTEST_SLEW * np.abs(elapsed_ns)
+    allowed_ns = 2 * widths_ns + TOLERANCE_NS + FASTEST_SLEW * np.abs(elapsed_ns)
     return [float(jump) for jump in jumps_ns[np.abs(jumps_ns) > allowed_ns]]
 
 
