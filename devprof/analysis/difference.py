@@ -1,0 +1,70 @@
+"""Two traces compared: what is new, gone, slower, faster."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from devprof.analysis.answer import Answer
+from devprof.analysis.grouping import totals_by
+from devprof.model import ActivityType
+from devprof.store import ROLES, Trace
+
+__all__ = ["diff"]
+
+_LEFT_OUT = {ActivityType.GPU_USER_ANNOTATION, ActivityType.PYTHON_FUNCTION, ActivityType.CPU_INSTANT_EVENT}
+Key = tuple[str, str, str]
+_COLUMNS = (
+    *("name", "kind", "backend", "change", "count_before", "count_after", "total_before_ns", "total_after_ns"),
+    *("change_ns", "mean_before_ns", "mean_after_ns"),
+)
+
+
+def diff(before: Trace, after: Trace) -> Answer:
+    """Return the names whose count or total duration differ, the greatest change first.
+
+    Spans of user ranges on devices are left out, since they are sums of the rest; so are Python functions and instants. Names
+    of steps are taken as one.
+
+    Columns: ``name``, ``kind`` (a `Role`), ``backend``, ``change`` (new, gone, slower, faster, more, fewer), ``count_before``,
+    ``count_after``, ``total_before_ns``, ``total_after_ns``, ``change_ns``, ``mean_before_ns``, ``mean_after_ns``.
+    """
+    old, new = _totals(before), _totals(after)
+    rows = []
+    for name, kind, backend in sorted(old.keys() | new.keys()):
+        n_old, ns_old = old.get((name, kind, backend), (0, 0))
+        n_new, ns_new = new.get((name, kind, backend), (0, 0))
+        if (n_old, ns_old) == (n_new, ns_new):
+            continue
+        mean = {"mean_before_ns": ns_old / max(n_old, 1), "mean_after_ns": ns_new / max(n_new, 1)}
+        counts = {"count_before": n_old, "count_after": n_new, "total_before_ns": ns_old, "total_after_ns": ns_new}
+        change = {"change": _change(n_old, n_new, ns_old, ns_new), **counts, "change_ns": ns_new - ns_old}
+        rows.append({"name": name, "kind": kind, "backend": backend, **change, **mean})
+    rows.sort(key=lambda row: -abs(int(str(row["change_ns"]))))
+    return Answer("difference", {name: [row[name] for row in rows] for name in _COLUMNS})
+
+
+def _totals(trace: Trace) -> dict[Key, tuple[int, int]]:
+    kept = np.flatnonzero(~np.isin(trace.activity_type, [int(kind) for kind in _LEFT_OUT]))
+    backends = sorted({place.backend for place in trace.places})
+    backend_of_place = np.array([backends.index(p.backend) for p in trace.places] or [0], dtype=np.int64)
+    group = backend_of_place[trace.place[kept]] * len(ROLES) + trace.role[kept]
+    group = group * max(len(trace.strings), 1) + trace.name[kept]
+    found = totals_by(group, np.maximum(trace.duration_ns[kept], 0))
+    totals: dict[Key, tuple[int, int]] = {}
+    for number, n, ns in zip(found.group.tolist(), found.count.tolist(), found.total.tolist(), strict=True):
+        rest, name = divmod(number, max(len(trace.strings), 1))
+        backend, role = divmod(rest, len(ROLES))
+        text = trace.strings[name]
+        text = "ProfilerStep" if text.startswith("ProfilerStep#") else text
+        key = (text, ROLES[role].value, backends[backend])
+        seen = totals.get(key, (0, 0))
+        totals[key] = (seen[0] + n, seen[1] + ns)
+    return totals
+
+
+def _change(n_old: int, n_new: int, ns_old: int, ns_new: int) -> str:
+    if not n_old or not n_new:
+        return "gone" if n_old else "new"
+    if n_old != n_new:
+        return "more" if n_new > n_old else "fewer"
+    return "slower" if ns_new > ns_old else "faster"

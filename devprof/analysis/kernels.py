@@ -1,0 +1,81 @@
+"""Where device time goes: by name, and what overlaps what."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from devprof.analysis.answer import Answer, Column
+from devprof.analysis.grouping import totals_by
+from devprof.analysis.intervals import Intervals, Longs, common, length_ns, union
+from devprof.analysis.work import events_of_roles, is_communication, work
+from devprof.model import Role
+from devprof.store import ROLES, Trace
+
+__all__ = ["device_breakdown", "overlap"]
+
+
+def device_breakdown(trace: Trace) -> Answer:
+    """Return the device time of each name on each device, the longest first.
+
+    Columns: ``name``, ``kind`` (kernel, copy, set), ``device`` (its name), ``count``, ``total_ns``, ``total_share`` of the
+    device's sum, ``mean_ns``, ``min_ns``, ``max_ns``. Sums are exact.
+    """
+    events = work(trace)
+    duration_ns = np.maximum(trace.duration_ns[events], 0)
+    n_names, n_places = max(len(trace.strings), 1), max(len(trace.places), 1)
+    place, role = trace.place[events].astype(np.int64), trace.role[events].astype(np.int64)
+    found = totals_by((role * n_places + place) * n_names + trace.name[events], duration_ns)
+    of_place = np.bincount(place, duration_ns, minlength=n_places)
+    places = found.group // n_names % n_places
+    columns: dict[str, Column] = {
+        "name": [trace.strings[number] for number in (found.group % n_names).tolist()],
+        "kind": [ROLES[number].value for number in (found.group // n_names // n_places).tolist()],
+        "device": [trace.places[number].name for number in places.tolist()],
+        "count": found.count,
+        "total_ns": found.total,
+        "total_share": found.total / np.maximum(of_place[places], 1),
+        "mean_ns": found.total / np.maximum(found.count, 1),
+        "min_ns": found.least,
+        "max_ns": found.most,
+    }
+    return Answer("device time by name", columns).sorted_by("total_ns")
+
+
+def overlap(trace: Trace) -> Answer:
+    """Return how far each device's copies and communication run under its computation.
+
+    Columns: ``device``, ``compute_ns``, ``copy_ns``, ``communication_ns`` (time in which at least one such piece of work runs),
+    ``copy_hidden_share`` and ``communication_hidden_share`` (the part of it during which something is computed), ``busy_ns``.
+    """
+    communication = is_communication(trace)
+    kernels, copies = events_of_roles(trace, Role.KERNEL), events_of_roles(trace, Role.COPY, Role.SET)
+    kinds = {
+        "compute": kernels[~communication[kernels]],
+        "copy": copies,
+        "communication": np.union1d(kernels[communication[kernels]], np.flatnonzero(communication & trace.on_device)),
+    }
+    rows = [_overlap_of(trace, int(place), kinds) for place in np.unique(trace.place[work(trace)])]
+    names = (
+        "device",
+        "compute_ns",
+        "copy_ns",
+        "communication_ns",
+        "copy_hidden_share",
+        "communication_hidden_share",
+        "busy_ns",
+    )
+    return Answer("overlap", {name: [row[name] for row in rows] for name in names})
+
+
+def _overlap_of(trace: Trace, place: int, kinds: dict[str, Longs]) -> dict[str, object]:
+    spans: dict[str, Intervals] = {}
+    for kind, events in kinds.items():
+        here = events[trace.place[events] == place]
+        spans[kind] = union(trace.start_ns[here], trace.end_ns[here])
+    spent = {f"{kind}_ns": length_ns(span) for kind, span in spans.items()}
+    hidden = {
+        f"{kind}_hidden_share": length_ns(common(spans[kind], spans["compute"])) / max(length_ns(spans[kind]), 1)
+        for kind in ("copy", "communication")
+    }
+    starts, ends = (np.concatenate([span[side] for span in spans.values()]) for side in (0, 1))
+    return {"device": trace.places[place].name, **spent, **hidden, "busy_ns": length_ns(union(starts, ends))}
