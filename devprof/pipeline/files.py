@@ -1,0 +1,138 @@
+"""From a file to a whole trace: read -> nest -> link by the numbers that the file gives."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from devprof.link import nest
+from devprof.model import ActivityType, Role, kLinkAsyncCpuGpu
+from devprof.store import Trace
+from devprof.store.readers import read_nsys, read_nvprof
+
+__all__ = ["joined", "load_nsys", "load_nvprof"]
+
+_Longs = npt.NDArray[np.int64]
+_Mask = npt.NDArray[np.bool_]
+
+_STARTS_WORK = ("aunch", "emcpy", "emset")
+"""What the names of calls have in common that start device work, of whatever vendor."""
+
+
+def load_nvprof(path: str | os.PathLike[str]) -> Trace:
+    """Load an nvprof export (SQLite), with its tree: ranges, calls under them, device work under its call.
+
+    Args:
+        path: the file; it is not written to.
+
+    Raises:
+        TraceFileError: it is no such file, or is damaged, or holds a key twice that must be unique.
+    """
+    return joined(read_nvprof(Path(path)))
+
+
+def load_nsys(path: str | os.PathLike[str]) -> Trace:
+    """Load an Nsight Systems export (SQLite, `nsys export --type sqlite`), with its tree.
+
+    Args:
+        path: the file; it is not written to.
+
+    Raises:
+        TraceFileError: it is no such file, or is damaged.
+    """
+    return joined(read_nsys(Path(path)))
+
+
+def joined(trace: Trace) -> Trace:
+    """Return a trace from a file with parents, and with what follows from them.
+
+    Host events get the innermost event around them as parent. Device work gets its launch, else the op that its id names.
+    Where the file gives no op ids, a launch takes the id of the nearest range around it, and device work that of its launch.
+    Where the file has no arrows, those from launches to device work are added.
+
+    Args:
+        trace: as a reader returns it: the events of a row in the order of entering.
+    """
+    role = _Roles(trace)
+    parent = np.full(len(trace), -1, dtype=np.int64)
+    host = np.flatnonzero(role.host)
+    above = nest(trace.start_ns[host], trace.end_ns[host], trace.row[host].astype(np.int64))
+    parent[host] = np.where(above >= 0, host[above], -1)
+    linked = _linked_ranges(trace, role, parent)
+    launch = _launches(trace, role)
+    linked = np.where((linked == 0) & (launch >= 0), linked[launch], linked)
+    parent = np.where(role.device, _work_parents(trace, role, launch, linked), parent)
+    columns: dict[str, Any] = {"parent": parent.astype(np.int32), "linked": linked}
+    if not trace.flow_id.any():
+        columns |= _arrows(trace, launch)
+    return replace(trace, **columns)
+
+
+class _Roles:
+    """Which events are what: masks (n,)."""
+
+    def __init__(self, trace: Trace) -> None:
+        kinds = trace.activity_type
+        on_device = trace.on_device
+        self.host: _Mask = ~on_device
+        self.ranges: _Mask = self.host & np.isin(kinds, (ActivityType.CPU_OP, ActivityType.USER_ANNOTATION))
+        self.launches: _Mask = self.host & np.isin(kinds, _of(Role.LAUNCH))
+        self.device: _Mask = on_device & np.isin(kinds, _of(Role.KERNEL, Role.COPY, Role.SET, Role.SYNC))
+
+
+def _of(*roles: Role) -> list[int]:
+    return [int(kind) for kind in ActivityType if kind.role in roles]
+
+
+def _linked_ranges(trace: Trace, role: _Roles, parent: _Longs) -> _Longs:
+    """Return the op ids, with those of ranges and launches that the file leaves open taken from the range around them."""
+    up = parent
+    while True:
+        passing = np.flatnonzero((up >= 0) & ~role.ranges[up])
+        if not len(passing):
+            break
+        up = up.copy()
+        up[passing] = parent[up[passing]]
+    wanting = (trace.linked == 0) & (up >= 0) & (role.ranges | role.launches)
+    return np.where(wanting, trace.id[up], trace.linked)
+
+
+def _launches(trace: Trace, role: _Roles) -> _Longs:
+    """Return the launch of each event of device work, by launch number: (n,) index, -1: none."""
+    calls = np.flatnonzero(role.launches & (trace.id != 0))
+    starts_work = np.array([any(part in text for part in _STARTS_WORK) for text in trace.strings], dtype=np.bool_)
+    # of several calls with one number the first that starts work, else the first
+    order = np.lexsort((calls, ~starts_work[trace.name[calls]], trace.id[calls]))
+    found = _first_with(trace.id, calls[order], trace.id)
+    return np.where(role.device & (trace.id != 0), found, -1)
+
+
+def _work_parents(trace: Trace, role: _Roles, launch: _Longs, linked: _Longs) -> _Longs:
+    ops = np.flatnonzero(role.ranges & (trace.id != 0))
+    ops = ops[np.argsort(trace.id[ops], kind="stable")]
+    op = np.where(linked != 0, _first_with(trace.id, ops, linked), -1)
+    return np.where(launch >= 0, launch, op)
+
+
+def _first_with(keys: _Longs, candidates: _Longs, wanted: _Longs) -> _Longs:
+    """Return the first candidate whose key is each wanted value, -1: none; the candidates are ordered by key."""
+    if not len(candidates):
+        return np.full(len(wanted), -1, dtype=np.int64)
+    ordered = keys[candidates]
+    at = np.minimum(np.searchsorted(ordered, wanted), len(candidates) - 1)
+    return np.where(ordered[at] == wanted, candidates[at], -1)
+
+
+def _arrows(trace: Trace, launch: _Longs) -> dict[str, npt.NDArray[Any]]:
+    arrives = launch >= 0
+    flow_id, start = np.zeros(len(trace), dtype=np.int64), np.zeros(len(trace), dtype=np.uint8)
+    flow_id[arrives] = trace.id[arrives]
+    flow_id[launch[arrives]] = trace.id[launch[arrives]]
+    start[launch[arrives]] = 1
+    kind = np.where(flow_id != 0, kLinkAsyncCpuGpu, 0).astype(np.uint8)
+    return {"flow_id": flow_id, "flow_type": kind, "flow_start": start}
