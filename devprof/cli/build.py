@@ -17,10 +17,11 @@ __all__ = ["build", "native_builds"]
 
 
 def native_builds() -> dict[str, NativeBuild]:
-    """Return every library that can be built: the bridge, and those of plugins."""
+    """Return every library that can be built: the bridge, the sink, and those of plugins."""
     from devprof.torch.bridge_build import BRIDGE
+    from devprof.torch.sink_build import SINK
 
-    return {spec.name: spec for spec in (BRIDGE, *discover().native_builds)}
+    return {spec.name: spec for spec in (BRIDGE, SINK, *discover().native_builds)}
 
 
 def build(

@@ -1,8 +1,8 @@
 """torch as a host: devprof's plugins inside an unchanged torch.profiler session.
 
-Job: the wrap around torch's entry points, the native bridge to Kineto, the legacy stubs, reports.
+Job: the wrap around torch's entry points, the native bridge to Kineto, the legacy stubs, the sink for finished profiles.
 In: torch's profiles, `capture` and `pipeline`.
-Out: records in Kineto's own trace; `report_of`, `last_report`, `enable`.
+Out: records in Kineto's own trace; `trace_of`, `report_of`, `last_report`, `enable`.
 Never: decides how records are linked, or runs Python under Kineto's mutex.
 """
 
@@ -20,10 +20,21 @@ _EXPORTS = {
     "installed": "devprof.torch.interpose",
     "last_report": "devprof.capture",
     "report_of": "devprof.capture",
+    "trace_of": "devprof.torch.sink",
     "uninstall": "devprof.torch.interpose",
 }
 
-__all__ = ["disable", "enable", "enabled", "install", "installed", "last_report", "report_of", "uninstall"]
+__all__ = [
+    "disable",
+    "enable",
+    "enabled",
+    "install",
+    "installed",
+    "last_report",
+    "report_of",
+    "trace_of",
+    "uninstall",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,7 @@
 `torch.autograd.profiler` is the only caller of `_prepare_profiler`, `_enable_profiler`, `_disable_profiler` and
 `_toggle_collection_dynamic` and looks them up as module names at each call; so replacing the names is enough, is reversible,
 and reaches every front end of torch's profiler. A profile without a devprof plugin passes straight through. `Turns` decides
-who may do what, `TorchSession` does the work.
+who may do what, `TorchSession` does the work, `SaveWrap` lets a finished profile be saved again.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from torch.autograd import profiler as autograd_profiler
 
 from devprof.errors import SessionError
+from devprof.torch.sink_save import SaveWrap
 from devprof.torch.turns import Run, Turns
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Interposer:
     def __init__(self) -> None:
         self.originals: dict[str, Callable[..., Any]] = {}
         self.turns = Turns()
+        self._save = SaveWrap()
         self._watches_forks = False
 
     def install(self) -> None:
@@ -50,6 +52,7 @@ class Interposer:
         self.originals = {name: getattr(autograd_profiler, name) for name in wrappers}
         for name, wrapper in wrappers.items():
             setattr(autograd_profiler, name, wrapper)
+        self._save.install()
         if not self._watches_forks:
             os.register_at_fork(after_in_child=self.turns.reset)
             self._watches_forks = True
@@ -64,6 +67,7 @@ class Interposer:
             raise SessionError("a profile with a devprof plugin is recording; stop it before devprof is taken away")
         for name, original in self.originals.items():
             setattr(autograd_profiler, name, original)
+        self._save.uninstall()
         self.originals = {}
 
     def _prepare(self, config: Any, activities: Any, *args: Any, **kwargs: Any) -> Any:
