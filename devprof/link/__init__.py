@@ -12,10 +12,12 @@ A "row" is a record's position in all batches laid end to end.
 
 from devprof.link.duplicates import duplicates, may_hold_duplicates
 from devprof.link.forward_backward import ForwardBackward, forward_backward
+from devprof.link.id_table import IdTable
 from devprof.link.join import LaunchJoin, join_launches
 from devprof.link.linking import LinkCounts, LinkedColumns, LinkResult, link
 from devprof.link.nesting import nest
 from devprof.link.overlaps import RowOverlaps, crossings, overlapping_rows, places_of
+from devprof.link.user_parents import UserParents
 from devprof.link.user_spans import AnnotationSpans, annotation_spans
 from devprof.link.window import WindowResult, apply_window
 from devprof.link.work_rows import SeparatedWork, separate_work
@@ -23,12 +25,14 @@ from devprof.link.work_rows import SeparatedWork, separate_work
 __all__ = [
     "AnnotationSpans",
     "ForwardBackward",
+    "IdTable",
     "LaunchJoin",
     "LinkCounts",
     "LinkResult",
     "LinkedColumns",
     "RowOverlaps",
     "SeparatedWork",
+    "UserParents",
     "WindowResult",
     "annotation_spans",
     "apply_window",

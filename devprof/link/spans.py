@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from devprof.link.columns import Longs, codes_of, distinct
+from devprof.link.user_parents import UserParents
 
 __all__ = ["Ancestry", "Spans", "ancestry_of", "spans_of_work", "with_enclosing"]
 
@@ -57,6 +58,18 @@ def ancestry_of(users: Longs, user_parents: Mapping[int, int]) -> Ancestry:
         users: (n,) int64, distinct user ids that have work, none of them 0.
         user_parents: enclosing user range of each user id, 0 or absent: none.
     """
+    ids, around = _with_ancestors(users, user_parents)
+    parent = np.where(around == 0, -1, np.searchsorted(ids, around))
+    depth, beyond = _climb(parent)
+    if (beyond >= 0).any():
+        parent[beyond[beyond >= 0]] = -1
+        depth, _ = _climb(parent)
+    return Ancestry(ids, parent, depth)
+
+
+def _with_ancestors(users: Longs, user_parents: Mapping[int, int]) -> tuple[Longs, Longs]:
+    if isinstance(user_parents, UserParents):
+        return user_parents.with_ancestors(users)
     parent_of: dict[int, int] = {}
     frontier: Iterable[int] = users.tolist()
     while frontier:
@@ -64,13 +77,7 @@ def ancestry_of(users: Longs, user_parents: Mapping[int, int]) -> Ancestry:
         parent_of |= found
         frontier = set(found.values()) - parent_of.keys() - {0}
     ids = np.array(sorted(parent_of), dtype=np.int64)
-    around = np.array([parent_of[user] for user in ids.tolist()], dtype=np.int64)
-    parent = np.where(around == 0, -1, np.searchsorted(ids, around))
-    depth, beyond = _climb(parent)
-    if (beyond >= 0).any():
-        parent[beyond[beyond >= 0]] = -1
-        depth, _ = _climb(parent)
-    return Ancestry(ids, parent, depth)
+    return ids, np.array([parent_of[user] for user in ids.tolist()], dtype=np.int64)
 
 
 def _climb(parent: Longs) -> tuple[Longs, Longs]:

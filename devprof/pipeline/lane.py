@@ -65,6 +65,7 @@ class LinkedLane:
         device_properties: facts about its devices.
         metadata: facts about its capture.
         next_launch: first launch number that is free for the next plugin.
+        device_offset: what was added to its device indices.
     """
 
     name: str
@@ -78,6 +79,7 @@ class LinkedLane:
     device_properties: Sequence[Mapping[str, object]]
     metadata: Mapping[str, object]
     next_launch: int
+    device_offset: int = 0
 
 
 def process(
@@ -124,7 +126,7 @@ def process(
     spans = annotation_spans(batches, linked, taken=separated.extra_rows, widened_by_ns=widened_by_ns)
     _account(result.ledger, batches, linked.counts)
     _note_overlaps(result.ledger, overlaps, spans)
-    return _linked_lane(result, separated, linked, spans)
+    return _linked_lane(result, separated, linked, spans, device_offset)
 
 
 def _doubt_far_times(
@@ -161,7 +163,7 @@ def _distance(span_ns: int) -> str:
 
 
 def _linked_lane(
-    result: LaneResult, separated: SeparatedWork, linked: LinkResult, spans: AnnotationSpans
+    result: LaneResult, separated: SeparatedWork, linked: LinkResult, spans: AnnotationSpans, device_offset: int
 ) -> LinkedLane:
     return LinkedLane(
         name=result.name,
@@ -175,6 +177,7 @@ def _linked_lane(
         device_properties=result.device_properties,
         metadata=result.metadata,
         next_launch=linked.next_id,
+        device_offset=device_offset,
     )
 
 
