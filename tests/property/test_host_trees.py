@@ -1,4 +1,4 @@
-"""Nesting and forward-backward arrows, for any events: against a stack and a table, one event at a time."""
+"""Trees and arrows of host events, for any events: against a stack and a table, one event at a time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devprof.link import forward_backward, nest
+from devprof.link import IdTable, forward_backward, nest
+from devprof.model import ActivityBatch, ActivityType, GenericTraceActivity
+from devprof.pipeline.host_tree import host_parents
 
 Event = tuple[int, int, int]
 Op = tuple[int, int, int, int, int]
@@ -94,3 +96,52 @@ def test_arrows_are_those_of_a_table(given_ops: list[Op]) -> None:
     rows = [(start, start + length, thread, number, forward) for start, length, thread, number, forward in given_ops]
     found = forward_backward(*np.array(rows, dtype=np.int64).reshape(-1, 5).T)
     assert list(zip(found.forward.tolist(), found.backward.tolist(), strict=True)) == by_table(rows)
+
+
+@st.composite
+def host_events(draw: st.DrawFn) -> list[GenericTraceActivity]:
+    """Ranges with any earlier range as context, functions and instants, on three threads, in the order of entering."""
+    events = []
+    kinds = (ActivityType.CPU_OP, ActivityType.PYTHON_FUNCTION, ActivityType.CPU_INSTANT_EVENT)
+    for number, start in enumerate(sorted(draw(st.lists(st.integers(0, 30), max_size=25))), start=1):
+        kind = draw(st.sampled_from(kinds))
+        end = start if kind is ActivityType.CPU_INSTANT_EVENT else start + draw(st.integers(0, 20))
+        thread = draw(st.integers(1, 3))
+        linked = 0 if kind is ActivityType.PYTHON_FUNCTION else draw(st.integers(0, max(number - 1, 0)))
+        elsewhere = {"End thread": 9} if kind is ActivityType.CPU_OP and draw(st.integers(0, 5)) == 0 else {}
+        range_id = number if kind is ActivityType.CPU_OP else 0
+        events.append(
+            GenericTraceActivity(
+                kind, "x", start, end, id=range_id, linked=linked, thread_id=thread, metadata=elsewhere
+            )
+        )
+    return events
+
+
+def slow_parents(events: list[GenericTraceActivity]) -> list[int]:
+    """The words of the rule, one event at a time."""
+    by_id = {event.id: index for index, event in enumerate(events) if event.id}
+    on_stack = [index for index, event in enumerate(events) if not event.metadata]
+    spans = [(events[index].start_ns, events[index].end_ns, events[index].thread_id) for index in on_stack]
+    nested = by_stack(spans, entered_in_order=True)
+    above = {index: on_stack[outer] if outer >= 0 else -1 for index, outer in zip(on_stack, nested, strict=True)}
+
+    def is_function(index: int) -> bool:
+        return events[index].activity_type is ActivityType.PYTHON_FUNCTION
+
+    parents = []
+    for index, event in enumerate(events):
+        context = by_id.get(event.linked, -1)
+        caller = above.get(index, -1)
+        around = caller
+        while around >= 0 and is_function(around):
+            around = above[around]
+        called_in_context = caller >= 0 and is_function(caller) and around == context
+        parents.append(caller if is_function(index) or called_in_context else context)
+    return parents
+
+
+@given(host_events())
+def test_the_tree_of_the_host_is_that_of_the_rule(events: list[GenericTraceActivity]) -> None:
+    batch = ActivityBatch.from_activities(events)
+    assert host_parents(batch, IdTable(batch.id)).tolist() == slow_parents(events)
