@@ -1,0 +1,55 @@
+"""`chrome_trace`: a trace as Chrome JSON in the shape of Kineto's files.
+
+Source of the shape: libkineto/src/output_json.cpp. What Kineto does to text it is not able to write is not done here: names and
+metadata are kept, and the file is strict JSON whatever they hold.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from devprof.export.base_time import base_time_ns, timestamp
+from devprof.export.events import IS_SLICE, event_texts
+from devprof.export.header import head, tail, window_events
+from devprof.export.lanes import assign_lanes
+from devprof.export.output import output
+from devprof.export.tracks import Tracks
+from devprof.store import Trace
+
+__all__ = ["chrome_trace"]
+
+
+def chrome_trace(trace: Trace, path: str | os.PathLike[str]) -> None:
+    """Write a trace as Chrome JSON, for Perfetto, TensorBoard, HTA and whatever else reads Kineto's files.
+
+    Times are exact: absolute ns = ``baseTimeNanoseconds`` + ``ts`` * 1000, with ``ts`` and ``dur`` in microseconds with three
+    decimals; a negative duration is written as 0. Slices that cross on their row stand on rows of their own, "NAME (2)".
+    Metadata that is not finite is left out. The file is written in pieces; memory does not grow with the trace but for some 40
+    bytes for each arrow.
+
+    Args:
+        trace: the trace.
+        path: the file's name; with ``.gz`` at its end the file is packed, level 6.
+
+    Raises:
+        UsageError: the directory does not exist or may not be written.
+        CaptureError: the system could not write the file; an earlier file of that name is untouched.
+    """
+    with output(path) as write:
+        base_ns = base_time_ns(trace)
+        write(head(trace, base_ns))
+        separator = ""
+        for text in _events(trace, base_ns):
+            write(separator)
+            write(text)
+            separator = ",\n"
+        write(tail(os.fspath(path)))
+
+
+def _events(trace: Trace, base_ns: int) -> Iterator[str]:
+    lanes = assign_lanes(trace, IS_SLICE)
+    tracks = Tracks(trace.places, trace.rows, lanes.count)
+    yield from tracks.names(timestamp(trace.window_start_ns - base_ns))
+    yield from event_texts(trace, base_ns, tracks, lanes)
+    yield from window_events(trace, base_ns)
