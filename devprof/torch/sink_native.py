@@ -117,14 +117,18 @@ class ColumnsView(ctypes.Structure):
 
 _SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
     "devprof_sink_type": (c_void_p, ()),
-    "devprof_sink_type_name": (c_char_p, ()),
-    "devprof_sink_type_info_name": (c_char_p, ()),
+    "devprof_sink_type_name": (c_void_p, ()),
+    "devprof_sink_type_info_name": (c_void_p, ()),
     "devprof_sink_platform": (c_char_p, ()),
     "devprof_sink_read": (c_int, (c_void_p, POINTER(c_void_p), POINTER(POINTER(ColumnsView)), c_char_p, c_uint64)),
     "devprof_sink_free": (None, (c_void_p,)),
     "devprof_sink_save": (c_int, (c_void_p, c_char_p, c_char_p, c_uint64)),
 }
 
+
+# names go as addresses of the library's own text: a capsule keeps no copy of its name
+_new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p, c_void_p, c_void_p)(("PyCapsule_New", ctypes.pythonapi))
+_capsule_pointer = ctypes.PYFUNCTYPE(c_void_p, ctypes.py_object, c_void_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
 
 _FAILED: list[str] = []
 """Why it could not be built: a compiler takes seconds, so what failed in this process is not tried again."""
@@ -150,6 +154,7 @@ def _library() -> ctypes.CDLL:
     for name, (result, arguments) in _SIGNATURES.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
+    ctypes.PYFUNCTYPE(None)(("devprof_sink_register", library))()  # with the GIL, as torch's own saves run
     return library
 
 
@@ -202,11 +207,7 @@ def _check(done: int, error: Any) -> None:
 def _pointer(result: Any) -> int:
     """Return the address of the C++ object behind a result, by pybind11's conduit: it checks the type and the ABI itself."""
     library = _library()
-    new = ctypes.pythonapi.PyCapsule_New
-    new.restype, new.argtypes = ctypes.py_object, (c_void_p, c_char_p, c_void_p)
-    get = ctypes.pythonapi.PyCapsule_GetPointer
-    get.restype, get.argtypes = c_void_p, (ctypes.py_object, c_char_p)
-    asked = new(library.devprof_sink_type(), library.devprof_sink_type_info_name(), None)
+    asked = _new_capsule(library.devprof_sink_type(), library.devprof_sink_type_info_name(), None)
     conduit = getattr(result, "_pybind11_conduit_v1_", lambda *asked: None)
     given = conduit(library.devprof_sink_platform(), asked, b"raw_pointer_ephemeral")
     if given is None:
@@ -214,4 +215,4 @@ def _pointer(result: Any) -> int:
             "this torch was built with another compiler or C++ library than the sink, so the sink cannot read its results; "
             "set CXX to the compiler that built torch and remove the cached library"
         )
-    return int(get(given, library.devprof_sink_type_name()))
+    return int(_capsule_pointer(given, library.devprof_sink_type_name()))

@@ -170,6 +170,10 @@ DEVPROF_EXPORT const char* devprof_build_info() {
   return DEVPROF_BUILD_INFO;
 }
 
+DEVPROF_EXPORT void devprof_sink_register() {
+  devprof::registerSink();
+}
+
 // What pybind11's conduit asks for, to give out a pointer to the C++ object behind a Python one.
 DEVPROF_EXPORT const void* devprof_sink_type() {
   return &typeid(ProfilerResult);

@@ -46,8 +46,9 @@ class Logger final : public libkineto::ActivityLogger {
   TraceLog& log_;
 };
 
-void registerOnce() {
-  // Kineto's table of loggers has no lock: it is written once
+} // namespace
+
+void registerSink() {
   static const bool once = [] {
     registerLoggerFactory("devprof", [](const std::string&) -> std::unique_ptr<libkineto::ActivityLogger> {
       if (t_target == nullptr) {
@@ -60,10 +61,7 @@ void registerOnce() {
   (void)once;
 }
 
-} // namespace
-
 TraceLog readLog(libkineto::ActivityTraceInterface& trace) {
-  registerOnce();
   TraceLog log;
   struct Target {
     explicit Target(TraceLog& given) { t_target = &given; }

@@ -31,6 +31,9 @@ struct TraceLog {
   int64_t end_ns = 0;
 };
 
+// Makes devprof:// known to Kineto. Its table of loggers has no lock: call it under the GIL, as torch's own saves run.
+void registerSink();
+
 // Has Kineto log the trace to us. Changes nothing about the trace: it can be saved before and after, as often as wanted.
 TraceLog readLog(libkineto::ActivityTraceInterface& trace);
 
