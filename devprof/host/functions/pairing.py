@@ -1,0 +1,182 @@
+"""Pairs of enters and leaves: which leave ends which call, and which call a call happened in.
+
+The stack of every thread is matched by depth, on arrays: an enter is ended by the next leave of its level.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from devprof.host.functions.events import EVENT, LEAVE, MODULE, EventArray
+
+__all__ = ["Calls", "paired"]
+
+_FLAGS = np.uint32(LEAVE | MODULE)  # what an enter and its leave may differ in
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calls:
+    """Calls as columns of one length ``n``: thread by thread, each in the order of entering.
+
+    Attributes:
+        thread: (n,) int64, index of the thread.
+        what: (n,) uint32, as in `EVENT`.
+        extra: (n,) int32, as in `EVENT`.
+        start: (n,) int64, ticks.
+        end: (n,) int64, ticks.
+        parent: (n,) int64, index of the call around it on its thread, -1: none.
+        finished: (n,) bool, False where no leave was seen.
+        mended: threads whose events did not pair up, so that calls were closed with the call around them.
+    """
+
+    thread: npt.NDArray[np.int64]
+    what: npt.NDArray[np.uint32]
+    extra: npt.NDArray[np.int32]
+    start: npt.NDArray[np.int64]
+    end: npt.NDArray[np.int64]
+    parent: npt.NDArray[np.int64]
+    finished: npt.NDArray[np.bool_]
+    mended: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stream:
+    """Events of all threads, one thread after the other.
+
+    `first` holds where a thread begins, `depth` how many calls of the thread are open after each event.
+    """
+
+    events: EventArray
+    thread: npt.NDArray[np.int64]
+    first: npt.NDArray[np.int64]
+    leave: npt.NDArray[np.bool_]
+    depth: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, events: EventArray, thread: npt.NDArray[np.int64]) -> _Stream:
+        leave = (events["what"] & LEAVE) != 0
+        total = np.cumsum(np.where(leave, -1, 1))
+        first = np.flatnonzero(np.diff(thread, prepend=-1))
+        before = np.concatenate(([0], total))[first]
+        return cls(events, thread, first, leave, total - np.repeat(before, np.diff(first, append=len(thread))))
+
+    def take(self, keep: npt.NDArray[np.bool_]) -> _Stream:
+        return _Stream.of(self.events[keep], self.thread[keep])
+
+
+def paired(threads: Sequence[EventArray], *, stop_ticks: int) -> Calls:
+    """Return the calls of all threads.
+
+    A leave that no enter of its thread precedes is left out; a call without a leave ends at `stop_ticks`.
+
+    Args:
+        threads: events of each thread.
+        stop_ticks: end of what is still open.
+    """
+    stream = _stream(threads)
+    order, ends = _matched(stream)
+    mended = np.unique(stream.thread[order[:-1][_strangers(stream, order, ends)]]) if len(order) else np.empty(0, int)
+    if len(mended):
+        bad = set(mended.tolist())
+        stream = _stream([_mended(events) if i in bad else events for i, events in enumerate(threads)])
+        order, ends = _matched(stream)
+    return _calls(stream, order, ends, stop_ticks, len(mended))
+
+
+def _stream(threads: Sequence[EventArray]) -> _Stream:
+    lengths = [len(events) for events in threads]
+    events = np.concatenate([np.empty(0, EVENT), *threads])
+    stream = _Stream.of(events, np.repeat(np.arange(len(threads)), lengths))
+    early = _early_leaves(stream)
+    return stream.take(~early) if early.any() else stream
+
+
+def _early_leaves(stream: _Stream) -> npt.NDArray[np.bool_]:
+    """Return the leaves that take their thread below the depth it began with: each reaches a new minimum."""
+    if not len(stream.depth) or stream.depth.min() >= 0:
+        return np.zeros(len(stream.depth), np.bool_)
+    # every thread lies below the one before, so that one running minimum serves them all
+    ground = stream.thread * -(2 * len(stream.depth) + 2)
+    lowest = np.minimum.accumulate(stream.depth + ground)
+    before = np.minimum(np.concatenate(([0], lowest[:-1])), ground)
+    return stream.leave & (stream.depth + ground < before)
+
+
+def _levels(stream: _Stream) -> npt.NDArray[np.int64]:
+    """Return a number per event that is equal for one level of one thread, and ascending by thread, then level."""
+    level = stream.depth + stream.leave
+    deepest = np.maximum.reduceat(level, stream.first) + 1 if len(level) else level
+    below = np.cumsum(deepest) - deepest
+    return np.asarray(level + np.repeat(below, np.diff(stream.first, append=len(level))))
+
+
+def _matched(stream: _Stream) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Return the events ordered by level and time, and which of them (but the last) is an enter that the next one ends."""
+    levels = _levels(stream)
+    narrow = levels.astype(np.uint16) if levels.max(initial=0) < 2**16 else levels
+    order = np.argsort(narrow, kind="stable")  # of 16 bits: a radix sort
+    same = np.diff(levels[order]) == 0
+    return order, same & ~stream.leave[order][:-1]
+
+
+def _strangers(stream: _Stream, order: npt.NDArray[np.int64], ends: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return the pairs whose leave is of another function than the enter."""
+    identity = (stream.events["what"] & ~_FLAGS)[order]
+    return np.asarray(ends & (identity[:-1] != identity[1:]))
+
+
+def _calls(
+    stream: _Stream, order: npt.NDArray[np.int64], ends: npt.NDArray[np.bool_], stop_ticks: int, mended: int
+) -> Calls:
+    enters = np.flatnonzero(~stream.leave)
+    end_of = np.full(len(stream.leave), -1)
+    end_of[order[:-1][ends]] = order[1:][ends]
+    end_of, events = end_of[enters], stream.events[enters]
+    finished = end_of >= 0
+    return Calls(
+        stream.thread[enters],
+        events["what"].copy(),
+        events["extra"].copy(),
+        events["tick"].copy(),
+        np.where(finished, stream.events["tick"][end_of], stop_ticks),
+        _parents(stream, enters),
+        finished,
+        mended,
+    )
+
+
+def _parents(stream: _Stream, enters: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return for every enter the latest enter before it that is one level up, as an index among the enters."""
+    place = _levels(stream)[enters] * len(stream.leave)  # ascending by level, then time
+    order = np.argsort(place, kind="stable")
+    sorted_places = (place + enters)[order]
+    above = (place - len(stream.leave) + enters)[order]
+    found = order[np.maximum(np.searchsorted(sorted_places, above) - 1, 0)]
+    parent = np.empty(len(enters), np.int64)
+    parent[order] = np.where(stream.depth[enters][order] > 1, found, -1)
+    return parent
+
+
+def _mended(events: EventArray) -> EventArray:
+    """Return events that pair up: a leave closes what was entered after its enter, one without an enter is left out."""
+    stack: list[int] = []
+    inside = Counter[int]()
+    out: list[tuple[int, int, int]] = []
+    for tick, what, extra in events.tolist():
+        identity = what & ~int(_FLAGS)
+        if not what & LEAVE:
+            stack.append(identity)
+            inside[identity] += 1
+            out.append((tick, what, extra))
+        elif inside[identity]:
+            last = -1
+            while last != identity:
+                last = stack.pop()
+                inside[last] -= 1
+                out.append((tick, last | LEAVE, 0))
+    return np.array(out, EVENT)
