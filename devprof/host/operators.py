@@ -1,0 +1,128 @@
+"""`RecordFunction`: a range of a framework's own, with a scope, inputs, and what joins a backward op to its forward op.
+
+Source: at::RecordFunction in torch's ATen/record_function.h.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Hashable, Sequence
+from types import TracebackType
+
+from devprof.host.callbacks import RangeEvent
+from devprof.host.entering import begin, note_inputs
+from devprof.host.gate import CURRENT, GATE
+from devprof.host.leaving import leave
+from devprof.host.queues import Block
+from devprof.host.scopes import RecordScope
+from devprof.host.watching import Watchable, Watched
+
+__all__ = ["RecordFunction"]
+
+_row = struct.Struct("qqq").pack
+
+
+class RecordFunction(Watchable):
+    """A range around one op, used once. May be left on another thread.
+
+    Attributes:
+        name: what the op is called.
+        scope: its kind.
+        inputs: its inputs, until it is left.
+        sequence_nr: number that a forward op and its backward op share, -1: none.
+        forward_thread_id: in a backward op, native id of the thread that ran the forward op; 0: this is no backward op.
+        overload_name: which overload of the op it is.
+
+    Args:
+        name, scope, inputs, sequence_nr, forward_thread_id, overload_name: as above.
+
+    Example:
+        >>> with RecordFunction("mylib::add", sequence_nr=3):
+        ...     pass
+    """
+
+    __slots__ = ("_scope", "forward_thread_id", "inputs", "name", "overload_name", "sequence_nr")
+
+    def __init__(
+        self,
+        name: str,
+        scope: RecordScope = RecordScope.FUNCTION,
+        *,
+        inputs: Sequence[object] = (),
+        sequence_nr: int = -1,
+        forward_thread_id: int = 0,
+        overload_name: str = "",
+    ) -> None:
+        self.name = name
+        self._scope = scope
+        self.inputs = inputs
+        self.sequence_nr = sequence_nr
+        self.forward_thread_id = forward_thread_id
+        self.overload_name = overload_name
+        self.block = None
+
+    def __enter__(self) -> RecordFunction:
+        queues = GATE.queues
+        if queues is None:
+            return self
+        if isinstance(queues, Watched):
+            try:
+                queues.enter(self)
+            except (
+                BaseException
+            ):  # the keyboard, in a callback: the `with` statement will not leave what was not entered
+                self.__exit__(None, None, None)
+                raise
+            return self
+        block = begin(self, queues, self.label, self._scope == RecordScope.USER_SCOPE)
+        self.note(block)
+        block.starts[self.at] = block.clock()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.inputs = ()  # a task that inherited the range must not keep tensors alive
+        block = self.block
+        if block is None:
+            return
+        end = block.clock()
+        if CURRENT.get() is self:
+            try:
+                CURRENT.reset(self.token)
+                block.ends[self.at] = end
+            except (TypeError, ValueError):
+                pass  # watched, only inherited here, or the session is over
+            else:
+                self.block = self.token = None
+                return
+        leave(self, end)
+
+    @property
+    def scope(self) -> RecordScope:
+        """Its kind."""
+        return self._scope
+
+    @property
+    def label(self) -> Hashable:
+        """Name, scope and overload."""
+        return self.name, int(self._scope), self.overload_name
+
+    def event(self) -> RangeEvent:
+        """Return what a callback with `needs_inputs` learns of it."""
+        return RangeEvent(
+            self.name,
+            self._scope,
+            self.id,
+            inputs=tuple(self.inputs),
+            sequence_nr=self.sequence_nr,
+            forward_thread_id=self.forward_thread_id,
+            overload_name=self.overload_name,
+        )
+
+    def note(self, block: Block) -> None:
+        """Put down inputs and sequence number in the block's queue."""
+        if self.inputs:
+            note_inputs(block, self.id, self.inputs)
+        if self.sequence_nr >= 0 or self.forward_thread_id:
+            block.queue.sequences += _row(self.id, self.sequence_nr, self.forward_thread_id)
