@@ -7,20 +7,25 @@ shortens one of them. A row whose slices nest needs one lane, and that is found 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from devprof.export.fitting import best_fit
+from devprof.export.fitting import fitted
+from devprof.link.overlaps import crossings
 from devprof.store import Trace
 
 __all__ = ["Lanes", "assign_lanes"]
 
 Longs = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+_NONE = np.empty(0, dtype=np.int64)
 
 _AT_ONCE = 1 << 16  # events looked at together; bounds the memory
+_MOST_DOUBLINGS = 32  # a tree of so many events is not deeper than 2 to that
 _MOST_PARTS = 64  # of a large trace, so that it is not gone through too often
 
 
@@ -43,47 +48,43 @@ class Lanes:
 
 
 class _Slices(NamedTuple):
-    """Slices in order of row, then start, of equal starts the longest first; `lane` is -1 where it is not known yet."""
+    """Slices in order of row, then start, of equal starts the longest first; `fresh`: not of an earlier part."""
 
     row: Longs
     start: Longs
     end: Longs
     event: Longs
-    lane: Longs
+    fresh: Bools
 
     def at(self, chosen: npt.NDArray[Any] | slice) -> _Slices:
-        return _Slices(*(column[chosen] for column in self))
+        row, start, end, event, fresh = self
+        return _Slices(row[chosen], start[chosen], end[chosen], event[chosen], fresh[chosen])
 
 
-@dataclass(slots=True)
-class _Found:
-    count: Longs
-    events: list[Longs] = field(default_factory=list)
-    lane: list[Longs] = field(default_factory=list)
-    ahead: list[Longs] = field(default_factory=list)
-
-
-def assign_lanes(trace: Trace, is_slice: npt.NDArray[np.bool_]) -> Lanes:
+def assign_lanes(trace: Trace, is_slice: Bools) -> Lanes:
     """Give every slice of a trace a lane.
+
+    Slices that cross none stay on the first lane, or with their parent where that moves.
 
     Args:
         trace: n events.
         is_slice: (256,) bool, by number of `ActivityType`: which events are slices; others need no lane.
     """
-    found = _Found(np.ones(len(trace.rows), dtype=np.int64))
-    none = np.empty(0, dtype=np.int64)
-    still_open = _Slices(none, none, none, none, none)
+    crossing, ahead = [_NONE], [_NONE]
+    still_open = _Slices(_NONE, _NONE, _NONE, _NONE, np.empty(0, dtype=np.bool_))
     for events in _parts_in_time(trace.start_ns):
         chosen = events[is_slice[trace.activity_type[events]]]
         if len(chosen) == 0:
             continue
         slices = _in_order(trace, chosen, still_open)
-        _note_order(slices, found)
-        slices = _with_lanes(trace, slices, found)
+        ahead.append(_out_of_order(slices))
+        crossing.extend(_crossing(slices))
         still_open = slices.at(slices.end > slices.start.max())  # whatever comes starts after that
-    events = _joined(found.events)
-    order = np.argsort(events, kind="stable")
-    return Lanes(events[order], _joined(found.lane)[order], found.count, _joined(found.ahead))
+        still_open.fresh[:] = False
+    events, lane = _fitted_by_row(trace, np.unique(np.concatenate(crossing)))
+    count = np.ones(len(trace.rows), dtype=np.int64)
+    np.maximum.at(count, trace.row[events], lane + 1)
+    return Lanes(*_with_followers(trace, events, lane, is_slice), count, np.concatenate(ahead))
 
 
 def _parts_in_time(start_ns: Longs) -> Iterator[Longs]:
@@ -104,42 +105,73 @@ def _parts_in_time(start_ns: Longs) -> Iterator[Longs]:
 def _in_order(trace: Trace, events: Longs, still_open: _Slices) -> _Slices:
     start = trace.start_ns[events]
     end = np.maximum(start, trace.end_ns[events])
-    fresh = _Slices(trace.row[events].astype(np.int64), start, end, events, np.full(len(events), -1))
-    joined = _Slices(*(np.concatenate(pair) for pair in zip(still_open, fresh, strict=True)))
+    fresh = _Slices(trace.row[events].astype(np.int64), start, end, events, np.ones(len(events), dtype=np.bool_))
+    joined = _Slices(*map(np.concatenate, zip(still_open, fresh, strict=True)))  # type: ignore[arg-type]  # column by column
     order = np.lexsort((~joined.end, joined.start))  # ~end: descending, without overflow
     return joined.at(order[_sorted_small(joined.row[order])])
 
 
-def _note_order(slices: _Slices, found: _Found) -> None:
-    """Note slices that the trace has after shorter ones which start together with them."""
-    row, start, _, event, _ = slices.at(slices.lane < 0)  # those of earlier parts have been looked at
+def _out_of_order(slices: _Slices) -> Longs:
+    """Return slices that the trace has after shorter ones which start together with them, and what must stay before them."""
+    row, start, _, event, _ = slices.at(slices.fresh)
     late = np.zeros(len(row), dtype=np.bool_)
     together = (row[1:] == row[:-1]) & (start[1:] == start[:-1])
     late[:-1] = together & (event[1:] < event[:-1])  # equal slices are still in the trace's order
     if not late.any():
-        return
+        return _NONE
     run = np.concatenate([[0], np.cumsum(~together)])
     last_late = np.full(int(run[-1]) + 1, -1)
     last_late[run[late]] = np.flatnonzero(late)  # the last one of a run holds
-    found.ahead.append(event[np.arange(len(row)) <= last_late[run]])
+    held: Longs = event[np.arange(len(row)) <= last_late[run]]
+    return held
 
 
-def _with_lanes(trace: Trace, slices: _Slices, found: _Found) -> _Slices:
-    """Return the slices with their lanes; those that do not stand on the first one are noted."""
-    fresh = slices.lane < 0
-    lane = np.maximum(slices.lane, 0)
-    for row in np.unique(slices.row[_misfits(slices) | (lane > 0)]).tolist():
+def _crossing(slices: _Slices) -> Iterator[Longs]:
+    """Yield the events that cross others of their row, row by row."""
+    for row in np.unique(slices.row[_misfits(slices)]).tolist():
         low, high = np.searchsorted(slices.row, row, "left"), np.searchsorted(slices.row, row, "right")
-        _, start, end, event, known = slices.at(slice(int(low), int(high)))
-        lane[low:high] = best_fit(start, end, event, trace.parent[event], known)
-        found.count[row] = max(int(found.count[row]), int(lane[low:high].max()) + 1)
-    moved = fresh & (lane > 0)
-    found.events.append(slices.event[moved])
-    found.lane.append(lane[moved])
-    return slices._replace(lane=lane)
+        _, start, end, event, _ = slices.at(slice(int(low), int(high)))
+        yield event[crossings(start, end)]
+        backward = np.lexsort((start, ~end))  # the same with time turned round finds the other one of each pair
+        yield event[backward[crossings(~end[backward], ~start[backward])]]
 
 
-def _misfits(slices: _Slices) -> npt.NDArray[np.bool_]:
+def _fitted_by_row(trace: Trace, events: Longs) -> tuple[Longs, Longs]:
+    """Give the slices that cross others their lanes: (k,) events, ascending, and their lanes."""
+    row, start = trace.row[events].astype(np.int64), trace.start_ns[events]
+    end = np.maximum(start, trace.end_ns[events])
+    order = np.lexsort((~end, start, row))
+    lane = np.zeros(len(events), dtype=np.int64)
+    for one in np.split(order, np.flatnonzero(np.diff(row[order])) + 1):
+        lane[one] = fitted(start[one], end[one], events[one], trace.parent[events[one]].astype(np.int64))
+    return events, lane
+
+
+def _with_followers(trace: Trace, crossing: Longs, lane: Longs, is_slice: Bools) -> tuple[Longs, Longs]:
+    """Return all events that are not on the first lane, with their lanes: what moved, and what lies inside it in the tree."""
+    if not lane.any():
+        return _NONE, _NONE
+    lane_of = np.zeros(len(trace), dtype=np.int32)
+    lane_of[crossing] = lane
+    above = trace.parent.copy()  # the nearest one above that crosses others, or itself
+    above[crossing] = crossing
+    for _ in range(_MOST_DOUBLINGS):
+        further = (above >= 0) & (above[above] != above)
+        if not further.any():
+            break
+        above[further] = above[above[further]]
+    inside = np.flatnonzero((above >= 0) & is_slice[trace.activity_type])
+    around = above[inside]
+    inside = inside[
+        (lane_of[around] > 0)
+        & (trace.row[around] == trace.row[inside])
+        & (trace.start_ns[around] <= trace.start_ns[inside])
+        & (np.maximum(trace.start_ns, trace.end_ns)[around] >= np.maximum(trace.start_ns, trace.end_ns)[inside])
+    ]
+    return inside, lane_of[above[inside]].astype(np.int64)
+
+
+def _misfits(slices: _Slices) -> Bools:
     """Mark slices that do not nest with those of their row: of each row on which any cross, at least one.
 
     Starts and ends in order of time are brackets. Where all slices nest, the bracket that closes what a slice opened is its
@@ -170,7 +202,3 @@ def _sorted_small(numbers: Longs) -> Longs:
     """Return the stable order of numbers from 0 on, which mostly fit 16 bits: numpy sorts those ten times faster."""
     fits = len(numbers) == 0 or int(numbers.max()) < 2**16
     return np.argsort(numbers.astype(np.uint16) if fits else numbers, kind="stable")
-
-
-def _joined(parts: list[Longs]) -> Longs:
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)

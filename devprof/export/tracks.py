@@ -62,8 +62,8 @@ class Tracks:
         for index, (place, pid) in enumerate(zip(self._places, self._pids, strict=True)):
             where = f'"ts":{at},"pid":{pid},"tid":0'
             yield _named("process_name", where, "name", place.name or _place_name(place))
-            if label := place.label or ("CPU" if place.kind is PlaceKind.HOST else ""):
-                yield _named("process_labels", where, "labels", label)
+            label = place.label or ("CPU" if place.kind is PlaceKind.HOST else "")
+            yield _named("process_labels", where, "labels", label)
             yield _named("process_sort_index", where, "sort_index", sort_indices[index])
             for tid, name, sort_index in self._tracks_of(index):
                 where = f'"ts":{at},"pid":{pid},"tid":{tid}'

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from devprof.export import chrome_trace, lanes
+from devprof.export import chrome_trace, fitting, lanes
 from devprof.export.events import IS_SLICE
+from devprof.export.fitting import by_start, longest_first
 from devprof.export.lanes import assign_lanes
 from devprof.model import ActivityType
 from devprof.store import Row, Trace
@@ -30,31 +31,61 @@ def lane_of_each(trace: Trace) -> list[int]:
     return lane.tolist()
 
 
-@pytest.mark.parametrize(
-    ("slices", "expected"),
-    [
-        ([(0, 100), (80, 150), (90, 95)], [0, 1, 0]),
-        ([(0, 10), (10, 20), (20, 20), (5, 10)], [0, 0, 0, 0]),
-        ([(0, 10), (0, 10), (0, 5), (5, 10)], [0, 0, 0, 0]),
-        ([(0, 10), (5, 15), (10, 20), (15, 25)], [0, 1, 0, 1]),
-        ([(0, 30), (10, 40), (20, 50), (35, 36)], [0, 1, 2, 1]),
-        ([(50, 60), (0, 55), (10, 20)], [1, 0, 0]),
-        ([(5, 5), (0, 5), (5, 9), (4, 5)], [0, 0, 0, 0]),
-        ([(0, 10), (9, 3), (2, 12)], [0, 0, 1]),
-    ],
-)
-def test_a_slice_stands_on_the_innermost_lane_that_holds_it(slices: list[tuple[int, int]], expected: list[int]) -> None:
-    assert lane_of_each(trace_of([kernel("k", *times) for times in slices])) == expected
+CASES = [
+    # slices, lanes with the longest first, lanes by start
+    ([(0, 100), (80, 150), (90, 95)], [0, 1, 0], [0, 1, 0]),
+    ([(0, 10), (10, 20), (20, 20), (5, 10)], [0, 0, 0, 0], [0, 0, 0, 0]),
+    ([(0, 10), (0, 10), (0, 5), (5, 10)], [0, 0, 0, 0], [0, 0, 0, 0]),
+    ([(0, 10), (5, 15), (10, 20), (15, 25)], [0, 1, 0, 1], [0, 1, 0, 1]),
+    ([(0, 30), (10, 40), (20, 50), (35, 36)], [0, 1, 2, 0], [0, 1, 2, 0]),
+    ([(50, 60), (0, 55), (10, 20)], [1, 0, 0], [1, 0, 0]),
+    ([(5, 5), (0, 5), (5, 9), (4, 5)], [0, 0, 0, 0], [0, 0, 0, 0]),
+    ([(0, 10), (9, 3), (2, 12)], [0, 0, 1], [0, 0, 1]),
+    ([(0, 10), (8, 100), (95, 105), (20, 30)], [1, 0, 1, 0], [0, 1, 0, 0]),
+]
 
 
-def test_a_slice_keeps_to_the_lane_of_its_parent() -> None:
+@pytest.mark.parametrize(("slices", "longest", "by_start"), CASES)
+def test_the_longest_slices_stay_on_the_first_lane(
+    slices: list[tuple[int, int]], longest: list[int], by_start: list[int]
+) -> None:
+    assert lane_of_each(trace_of([kernel("k", *times) for times in slices])) == longest
+
+
+@pytest.mark.parametrize(("slices", "longest", "by_start"), CASES)
+def test_where_many_slices_cross_the_first_ones_stay(
+    slices: list[tuple[int, int]], longest: list[int], by_start: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fitting, "_MOST_TRIES", 0)
+    assert lane_of_each(trace_of([kernel("k", *times) for times in slices])) == by_start
+
+
+def test_what_lies_inside_a_slice_in_the_tree_moves_with_it() -> None:
+    function = {"type": T.PYTHON_FUNCTION}
+    events = [
+        op("main", 0, 1_000, **function),
+        op("__enter__", 100, 140, parent=0, **function),
+        op("helper", 110, 120, parent=1, **function),
+        op("deeper", 112, 118, parent=2, **function),
+        op("[memory]", 113, 113, parent=3, type=T.CPU_INSTANT_EVENT),
+        op("the range", 130, 900, parent=0, type=T.USER_ANNOTATION),
+        op("aten::mm", 200, 300, parent=5),
+        op("__exit__", 880, 920, parent=0, **function),
+        op("outside of its parent", 950, 960, parent=1),
+    ]
+    assert lane_of_each(trace_of(events)) == [0, 1, 1, 1, 0, 0, 0, 1, 0]
+
+
+def test_a_slice_keeps_to_the_lane_of_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
     events = [
         op("task A", 0, 100),
         op("task B", 50, 150),
-        op("op of B", 60, 70, parent=1),
-        op("op of A", 80, 90, parent=0),
+        op("op of A", 60, 70, parent=0),
+        op("op of B", 65, 75, parent=1),
     ]
-    assert lane_of_each(trace_of(events)) == [0, 1, 1, 0]
+    for way in (longest_first, by_start):
+        monkeypatch.setattr(fitting, "longest_first", way)
+        assert lane_of_each(trace_of(events)) == [0, 1, 0, 1]
 
 
 def test_instants_and_counters_need_no_lane() -> None:
@@ -105,15 +136,17 @@ SLICES = st.lists(st.tuples(TIMES, TIMES, st.integers(0, 2), st.integers(-1, 5))
 
 
 @settings(deadline=None)
-@given(SLICES, st.sampled_from([3, 8, 1000]))
-def test_no_slices_cross_on_any_track_and_none_is_lost(slices: list[tuple[int, int, int, int]], at_once: int) -> None:
+@given(SLICES, st.sampled_from([3, 8, 1000]), st.sampled_from([0, 10**6]))
+def test_no_slices_cross_on_any_track_and_none_is_lost(
+    slices: list[tuple[int, int, int, int]], at_once: int, tries: int
+) -> None:
     rows = (Row(0, 1), Row(1, 1), Row(1, 2))
     events = [
         op(f"{i}", start, end, row, parent=min(parent, i - 1), type=T.CPU_OP if row == 0 else T.CONCURRENT_KERNEL)
         for i, (start, end, row, parent) in enumerate(slices)
     ]
     trace = trace_of(events, rows=rows)
-    with mock.patch.object(lanes, "_AT_ONCE", at_once):
+    with mock.patch.object(lanes, "_AT_ONCE", at_once), mock.patch.object(fitting, "_MOST_TRIES", tries):
         file = written(trace)
     assert crossings(file) == []
     found = Counter(

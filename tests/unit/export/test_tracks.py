@@ -27,6 +27,7 @@ def test_a_device_whose_index_is_a_process_id_moves_and_the_process_stays() -> N
     assert tracks.texts == ['"pid":5000000,"tid":0', '"pid":0,"tid":0']
     assert named(tracks) == [
         ("process_name", 5000000, 0, "sim 0"),
+        ("process_labels", 5000000, 0, ""),
         ("process_sort_index", 5000000, 0, 5000000),
         ("thread_name", 5000000, 0, "stream 0"),
         ("thread_sort_index", 5000000, 0, 0),
