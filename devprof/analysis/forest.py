@@ -192,7 +192,8 @@ def _entered(start: Longs, end: Longs, thread: Longs) -> Longs:
 
 def _falls(start: Longs, thread: Longs) -> Bools:
     """Say which events begin before the one that stands before them, on one thread."""
-    return (start[1:] < start[:-1]) & (thread[1:] == thread[:-1])
+    falls: Bools = (start[1:] < start[:-1]) & (thread[1:] == thread[:-1])
+    return falls
 
 
 def _own_time(start: Longs, end: Longs, parent: Longs, thread: Longs) -> Longs:

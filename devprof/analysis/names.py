@@ -12,7 +12,7 @@ import numpy.typing as npt
 from devprof.analysis.columns import Bools
 from devprof.store import ItemKind, Trace
 
-__all__ = ["MEMORY", "OUT_OF_MEMORY", "STEP", "Names", "names_of"]
+__all__ = ["MEMORY", "OUT_OF_MEMORY", "STEP", "Names", "has_demangler", "names_of", "readable"]
 
 MEMORY = "[memory]"
 OUT_OF_MEMORY = "[OutOfMemory]"
@@ -96,13 +96,18 @@ def readable(name: str) -> str:
     return name if demangle is None else demangle(name)
 
 
+def has_demangler() -> bool:
+    """Say whether there is a C++ library here that can read such names."""
+    return _demangler() is not None
+
+
 @cache
 def _demangler() -> _Demangler | None:
     """Return the C++ library's own function, if there is such a library here."""
     for library in ("libstdc++.so.6", "libc++abi.so.1", "libc++abi.dylib"):
         try:
             return _Demangler(ctypes.CDLL(library))
-        except OSError:
+        except (OSError, AttributeError):
             continue
     return None
 
@@ -111,7 +116,7 @@ class _Demangler:
     """`__cxa_demangle` of the Itanium C++ ABI."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
-        self._function = library.__cxa_demangle
+        self._function = getattr(library, "__cxa_demangle")
         self._function.restype = ctypes.c_void_p
         self._free = ctypes.CDLL(None).free
         self._free.argtypes = [ctypes.c_void_p]

@@ -120,7 +120,7 @@ def _columns(rows: TableSource, shown: Longs, widths: Widths, unit: str | None) 
     yield from _time_columns(rows, unit)
     yield from _memory_columns(rows)
     counts = rows.counts
-    yield _Column("# of Calls", _WIDTH, lambda row: str(int(counts[row])))
+    yield _column("# of Calls", lambda row: str(int(counts[row])))
     if shapes := rows.shapes():
         yield _shapes_column(*shapes, widths.shapes)
     if rows.figures.counts_flops and (column := _flops_column(rows.column(FLOPS))):
@@ -145,9 +145,9 @@ def _time_columns(rows: TableSource, unit: str | None) -> Iterator[_Column]:
     own, total = (rows.column(Figure("time", HOST_BACKEND, alone)) for alone in (True, False))
     whole = int(own.sum())
     is_async = rows.figures.is_async[rows.place]
-    yield _Column("Self CPU %", _WIDTH, lambda row: share_text(int(own[row]), whole))
+    yield _column("Self CPU %", lambda row: share_text(int(own[row]), whole))
     yield _time("Self CPU", own, unit)
-    yield _Column("CPU total %", _WIDTH, lambda row: "0" if is_async[row] else share_text(int(total[row]), whole))
+    yield _column("CPU total %", lambda row: "0" if is_async[row] else share_text(int(total[row]), whole))
     yield _time("CPU total", total, unit)
     yield _time("CPU time avg", total / np.maximum(rows.counts, 1), unit)
     for backend in rows.figures.backends:
@@ -161,7 +161,7 @@ def _device_columns(rows: TableSource, backend: str, unit: str | None) -> Iterat
     own, total = (rows.column(Figure("time", backend, alone)) for alone in (True, False))
     title, whole = backend.upper(), rows.figures.work_ns(backend)
     yield _time(f"Self {title}", own, unit)
-    yield _Column(f"Self {title} %", _WIDTH, lambda row: share_text(int(own[row]), whole))
+    yield _column(f"Self {title} %", lambda row: share_text(int(own[row]), whole))
     yield _time(f"{title} total", total, unit)
     yield _time(f"{title} time avg", total / np.maximum(rows.counts, 1), unit)
 
@@ -170,8 +170,12 @@ def _ran(rows: TableSource, backend: str) -> bool:
     return rows.figures.any_positive(Figure("time", backend, own=True))
 
 
+def _column(title: str, text: Callable[[int], str]) -> _Column:
+    return _Column(title, max(_WIDTH, len(title)), text)
+
+
 def _time(title: str, values: np.ndarray[tuple[int], np.dtype[np.generic]], unit: str | None) -> _Column:
-    return _Column(title, max(_WIDTH, len(title)), lambda row: time_text(values[row].item(), unit))
+    return _column(title, lambda row: time_text(values[row].item(), unit))
 
 
 def _memory_columns(rows: TableSource) -> Iterator[_Column]:
@@ -185,7 +189,7 @@ def _memory_columns(rows: TableSource) -> Iterator[_Column]:
 
 
 def _memory(title: str, values: Longs) -> _Column:
-    return _Column(title, max(_WIDTH, len(title)), lambda row: memory_text(int(values[row])))
+    return _column(title, lambda row: memory_text(int(values[row])))
 
 
 def _shapes_column(numbers: Longs, texts: Sequence[str], most: int | None) -> _Column:
@@ -200,7 +204,7 @@ def _flops_column(flops: Longs) -> _Column | None:
         return None
     scale = 1000**power
     title = f"Total {FLOP_UNITS[power]}"
-    return _Column(title, _WIDTH, lambda row: f"{int(flops[row]) / scale:8.3f}" if flops[row] > 0 else "--")
+    return _column(title, lambda row: f"{int(flops[row]) / scale:8.3f}" if flops[row] > 0 else "--")
 
 
 def _source_column(stacks: Sequence[Sequence[str]], most: int | None) -> _Column | None:
