@@ -13,9 +13,9 @@ import numpy.typing as npt
 from devprof.link import nest
 from devprof.model import ActivityType, Role, kLinkAsyncCpuGpu
 from devprof.store import Trace
-from devprof.store.readers import read_nsys, read_nvprof
+from devprof.store.readers import MAX_BYTES, read_kineto, read_nsys, read_nvprof
 
-__all__ = ["joined", "load_nsys", "load_nvprof"]
+__all__ = ["joined", "load_kineto", "load_nsys", "load_nvprof"]
 
 _Longs = npt.NDArray[np.int64]
 _Mask = npt.NDArray[np.bool_]
@@ -46,6 +46,19 @@ def load_nsys(path: str | os.PathLike[str]) -> Trace:
         TraceFileError: it is no such file, or is damaged.
     """
     return joined(read_nsys(Path(path)))
+
+
+def load_kineto(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Trace:
+    """Load a trace in Chrome's JSON (``.json``, ``.json.gz``), of Kineto or of anybody else, with its tree.
+
+    Args:
+        path: the file; packed or not is found by its content.
+        max_bytes: most bytes of text, unpacked.
+
+    Raises:
+        TraceFileError: it is no such file, holds no events, or is too large.
+    """
+    return joined(read_kineto(Path(path), max_bytes=max_bytes))
 
 
 def joined(trace: Trace) -> Trace:

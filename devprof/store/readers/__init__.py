@@ -6,7 +6,8 @@ Out: a `Trace` whose events have no parent yet; `facts["file"]` holds what was l
 Never: links or nests events, or trusts a file: whatever it holds, the outcome is a trace or a `TraceFileError`.
 """
 
+from devprof.store.readers.kineto import MAX_BYTES, read_kineto
 from devprof.store.readers.nsys import read_nsys
 from devprof.store.readers.nvprof import read_nvprof
 
-__all__ = ["read_nsys", "read_nvprof"]
+__all__ = ["MAX_BYTES", "read_kineto", "read_nsys", "read_nvprof"]

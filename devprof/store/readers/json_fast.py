@@ -1,0 +1,134 @@
+"""`FastDecoder`: chunks by msgspec (extra ``fast``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, Struct
+from msgspec.structs import astuple
+
+from devprof.store.readers.json_chunks import FIELDS, ArgsColumn, Chunk, PlainDecoder, columns_of, loads
+
+__all__ = ["FastDecoder"]
+
+_Text = str | None
+_Number = int | float | str | None
+_MOST_KEYS = 48
+"""Args of one kind with more keys than this are made into dicts: most fields of a struct would be empty."""
+_NOTHING = Raw()
+
+
+class _Event(Struct, gc=False, forbid_unknown_fields=True):
+    ph: _Text = None
+    cat: _Text = None
+    name: _Text = None
+    pid: _Number = None
+    tid: _Number = None
+    ts: _Number = None
+    dur: _Number = None
+    id: _Number = None
+    s: _Text = None
+    bp: _Text = None
+    args: Raw = _NOTHING
+
+
+class _ExactEvent(Struct, gc=False, forbid_unknown_fields=True):
+    ph: _Text = None
+    cat: _Text = None
+    name: _Text = None
+    pid: _Number = None
+    tid: _Number = None
+    ts: Raw = _NOTHING
+    dur: Raw = _NOTHING
+    id: _Number = None
+    s: _Text = None
+    bp: _Text = None
+    args: Raw = _NOTHING
+
+
+class FastDecoder:
+    """Decodes by msgspec; what it does not take goes to the standard library."""
+
+    def __init__(self) -> None:
+        self._events = msgspec.json.Decoder(list[_Event])
+        self._exact_events = msgspec.json.Decoder(list[_ExactEvent])
+        self._plain = PlainDecoder()
+        self._args: dict[tuple[_Text, _Text], _ArgsDecoder] = {}
+        self.exact = False
+
+    def decode(self, text: bytes) -> Chunk:
+        """Return the events of a list.
+
+        Raises:
+            NotJson: it is none, or nested too deeply.
+        """
+        try:
+            events = (self._exact_events if self.exact else self._events).decode(text)
+        except (ValueError, RecursionError):
+            self._plain.exact = self.exact
+            return self._plain.decode(text)
+        if not events:
+            return Chunk([[] for _ in FIELDS], (), 0)
+        *fields, args = zip(*map(astuple, events), strict=True)
+        return Chunk(fields, self._columns(fields[0], fields[1], args), 0)
+
+    def from_objects(self, events: list[Any]) -> Chunk:
+        """Return the events among some objects."""
+        return self._plain.from_objects(events)
+
+    def _columns(
+        self, phases: Sequence[_Text], categories: Sequence[_Text], args: Sequence[Raw]
+    ) -> Iterator[ArgsColumn]:
+        alike: dict[tuple[_Text, _Text], list[int]] = {}
+        for at, (kind, one) in enumerate(zip(zip(phases, categories, strict=True), args, strict=True)):
+            if one is not _NOTHING:
+                alike.setdefault(kind, []).append(at)
+        for kind, events in alike.items():
+            decode = self._args.setdefault(kind, _ArgsDecoder())
+            yield from decode.columns(events, [args[at] for at in events])
+
+
+class _ArgsDecoder:
+    """Decodes the args of one kind of event, by a struct with the keys that they have had so far."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, bool] = {}  # whether a list or an object has been seen under the key
+        self._decoder: msgspec.json.Decoder[Any] | None = None
+
+    def columns(self, events: list[int], args: list[Raw]) -> Iterator[ArgsColumn]:
+        """Return columns of the args of some events."""
+        text = b"[" + b",".join(args) + b"]"
+        if self._decoder is not None:
+            try:
+                return self._from_structs(events, self._decoder.decode(text))
+            except (ValueError, RecursionError):
+                pass
+        return self._learn(events, text)
+
+    def _from_structs(self, events: list[int], structs: list[Any]) -> Iterator[ArgsColumn]:
+        for key, values in zip(self._keys, zip(*map(astuple, structs), strict=True), strict=True):
+            if UNSET in values:
+                there = [at for at, value in enumerate(values) if value is not UNSET]
+                if there:
+                    yield ArgsColumn(key, [events[at] for at in there], [values[at] for at in there])
+            else:
+                yield ArgsColumn(key, events, values)
+
+    def _learn(self, events: list[int], text: bytes) -> Iterator[ArgsColumn]:
+        """Decode args with keys that are new, and make a struct that has them."""
+        objects = loads(text)
+        args = [one if isinstance(one, dict) else {} if one is None else {"args": one} for one in objects]
+        for one in args:
+            for key, value in one.items():
+                self._keys[key] = self._keys.get(key, False) or isinstance(value, list | dict)
+        self._decoder = self._made() if 0 < len(self._keys) <= _MOST_KEYS else None
+        for column in columns_of(args):
+            yield ArgsColumn(column.key, [events[at] for at in column.events], column.values)
+
+    def _made(self) -> msgspec.json.Decoder[Any]:
+        names = {f"f{at}": key for at, key in enumerate(self._keys)}
+        fields = [(name, Raw if self._keys[key] else Any, UNSET) for name, key in names.items()]
+        made = msgspec.defstruct("Args", fields, rename=names, gc=False, forbid_unknown_fields=True)
+        return msgspec.json.Decoder(list[made])  # type: ignore[valid-type]  # a type made for this file

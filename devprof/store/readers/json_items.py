@@ -1,0 +1,118 @@
+"""Values of args as typed items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from devprof.store.items import ItemKind
+from devprof.store.readers.gathering import EventTable
+from devprof.store.readers.json_chunks import Literal, canonical, loads
+
+__all__ = ["TypedValues", "typed_values"]
+
+_LISTS = frozenset({"block", "grid", "cluster"})
+"""Keys whose values are lists of so many whole numbers."""
+
+
+class TypedValues(NamedTuple):
+    """Values of one type.
+
+    Attributes:
+        at: (m,) int64, their positions.
+        kind: the type.
+        values: (m,) or (m, k).
+    """
+
+    at: npt.NDArray[np.int64]
+    kind: ItemKind
+    values: npt.NDArray[Any]
+
+
+def typed_values(key: str, values: Sequence[Any], table: EventTable) -> Iterator[TypedValues]:
+    """Yield the values of a key by type; one that is None is left out.
+
+    Args:
+        key: the key.
+        values: whole numbers, floats, texts, truth values, None, lists, objects, or JSON text in bytes-like objects.
+        table: where texts get their numbers.
+    """
+    kinds = set(map(type, values))
+    if len(kinds) == 1:
+        yield from _of_one_type(key, kinds.pop(), values, np.arange(len(values)), table)
+        return
+    for kind in sorted(kinds, key=lambda one: one.__name__):
+        at = [position for position, value in enumerate(values) if type(value) is kind]
+        yield from _of_one_type(key, kind, [values[position] for position in at], np.array(at, dtype=np.int64), table)
+
+
+def _of_one_type(
+    key: str, kind: type, values: Sequence[Any], at: npt.NDArray[np.int64], table: EventTable
+) -> Iterator[TypedValues]:
+    if kind is int:
+        yield from _integers(values, at, table)
+    elif kind in (float, Literal):
+        yield TypedValues(at, ItemKind.FLOAT, np.array(values, dtype=np.float64))
+    elif kind is bool:
+        yield TypedValues(at, ItemKind.BOOL, np.array(values, dtype=np.uint8))
+    elif kind is str:
+        yield TypedValues(at, ItemKind.STRING, table.texts(values))
+    elif kind in (list, dict):
+        yield from _nested(key, values, at, table)
+    elif kind is not type(None):
+        yield from _written(key, values, at, table)
+
+
+def _integers(values: Sequence[int], at: npt.NDArray[np.int64], table: EventTable) -> Iterator[TypedValues]:
+    try:
+        yield TypedValues(at, ItemKind.INT, np.array(values, dtype=np.int64))
+    except OverflowError:
+        fits = np.array([-(2**63) <= value < 2**63 for value in values], dtype=np.bool_)
+        small = [value for value, fit in zip(values, fits.tolist(), strict=True) if fit]
+        large = [canonical(value) for value, fit in zip(values, fits.tolist(), strict=True) if not fit]
+        yield TypedValues(at[fits], ItemKind.INT, np.array(small, dtype=np.int64))
+        yield TypedValues(at[~fits], ItemKind.JSON, table.texts(large))
+
+
+def _nested(key: str, values: Sequence[Any], at: npt.NDArray[np.int64], table: EventTable) -> Iterator[TypedValues]:
+    lists = _as_numbers(values) if key in _LISTS else None
+    if lists is not None:
+        yield TypedValues(at, ItemKind.INT_LIST, lists)
+    else:
+        yield TypedValues(at, ItemKind.JSON, table.texts(_json_texts(values)))
+
+
+def _json_texts(values: Sequence[Any]) -> list[str]:
+    """Return values as JSON text; each different one is written once."""
+    try:
+        seen = list(map(repr, values))
+    except RecursionError:
+        return [canonical(value) for value in values]
+    texts = {text: canonical(value) for text, value in dict(zip(seen, values, strict=True)).items()}
+    return list(map(texts.__getitem__, seen))
+
+
+def _as_numbers(values: Sequence[Any]) -> npt.NDArray[np.int64] | None:
+    if not all(isinstance(value, list) and value for value in values):
+        return None
+    if len(set(map(len, values))) != 1 or not all(type(one) is int for value in values for one in value):
+        return None
+    try:
+        return np.array(values, dtype=np.int64)
+    except OverflowError:
+        return None
+
+
+def _written(key: str, values: Sequence[Any], at: npt.NDArray[np.int64], table: EventTable) -> Iterator[TypedValues]:
+    """Yield values that come as JSON text: each different text is looked at once."""
+    texts = list(map(bytes, values))
+    number = {text: position for position, text in enumerate(dict.fromkeys(texts))}
+    which = np.fromiter(map(number.__getitem__, texts), np.int64, len(texts))
+    for found in typed_values(key, [loads(text) for text in number], table):
+        place = np.full(len(number), -1, dtype=np.int64)
+        place[found.at] = np.arange(len(found.at))
+        there = np.flatnonzero(place[which] >= 0)
+        yield TypedValues(at[there], found.kind, found.values[place[which[there]]])

@@ -1,0 +1,342 @@
+"""`read_kineto`: a trace of Kineto, or of anybody else, in Chrome's JSON.
+
+Source: libkineto/src/output_json.cpp for the keys and their meaning. Events come in pieces, each of which is decoded and turned
+into columns before the next one is read, so memory grows with the columns and not with the text.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from devprof.errors import TraceFileError
+from devprof.model import ActivityType, Role
+from devprof.store.items import ItemKind
+from devprof.store.places import PlaceKind
+from devprof.store.readers.gathering import EventTable
+from devprof.store.readers.json_chunks import FIELDS, Chunk, Decoder, PlainDecoder, decoder, loads
+from devprof.store.readers.json_source import JsonSource, NotJson, Truncated
+from devprof.store.readers.json_times import Times, is_exact, nanoseconds
+from devprof.store.readers.kineto_args import ChunkArgs
+from devprof.store.readers.kineto_facts import START_MARK, STOP_MARK, base_ns_of, facts_of, span_of
+from devprof.store.readers.kineto_flows import Flows
+from devprof.store.readers.kineto_kinds import Kinds, Meaning
+from devprof.store.readers.kineto_pairs import Half, Pairs
+from devprof.store.readers.kineto_places import Tracks
+from devprof.store.trace import Trace
+
+__all__ = ["MAX_BYTES", "read_kineto"]
+
+MAX_BYTES = 64 << 30
+"""Most bytes of text, unpacked, that are read unless the caller allows more."""
+_PIECE_BYTES = 8 << 20
+
+Fields = Sequence[Sequence[Any]]
+
+_PHASE, _CATEGORY, _NAME, _PID, _TID, _TS, _DUR, _ID, _SCOPE, _ = range(len(FIELDS))
+_OBJECTS = (str, int, float, list, dict, type(None))
+_SPECIAL = (Meaning.METADATA, Meaning.HALF, Meaning.SPAN)
+
+
+def read_kineto(path: Path, *, max_bytes: int = MAX_BYTES, piece_bytes: int = _PIECE_BYTES, fast: bool = True) -> Trace:
+    """Read a trace in Chrome's JSON, plain or gzip, an object or a bare list of events.
+
+    Times are exact to the nanosecond. No event has a parent yet; the events of a row are in the order of entering. The args
+    "External id" and "correlation" become the columns `id` and `linked`; all others become items, lists and objects as JSON
+    text; an arg that is null is left out. What is left out otherwise is counted in ``facts["file"]``.
+
+    Args:
+        path: the file.
+        max_bytes: most bytes of text, unpacked; guards against files that unpack without end.
+        piece_bytes: about how much text is decoded at once.
+        fast: whether msgspec may be used where it is installed.
+
+    Raises:
+        TraceFileError: it is no JSON, holds no events, is too large, or cannot be read.
+    """
+    source = JsonSource(path, max_bytes, piece_bytes)
+    with _paused_gc():
+        return _Kineto(path, source, decoder() if fast else PlainDecoder()).trace()
+
+
+class _Kineto:
+    def __init__(self, path: Path, source: JsonSource, decode: Decoder) -> None:
+        self._path = path
+        self._source = source
+        self._decoder = decode
+        self._table = EventTable()
+        self._kinds = Kinds()
+        self._tracks = Tracks()
+        self._flows = Flows()
+        self._pairs = Pairs()
+        self._left_out: Counter[str] = Counter()
+        self._notes: list[str] = []
+        self._top: dict[str, Any] = {}
+        self._others: list[dict[str, Any]] = []  # metadata events that are about no place
+        self._marks: dict[str, int] = {}
+        self._spans: list[dict[str, Any]] = []
+        self._kind_parts: list[npt.NDArray[np.int64]] = []
+
+    def trace(self) -> Trace:
+        self._read()
+        if events := self._pairs.events(self._left_out):
+            self._take(PlainDecoder().from_objects(events))
+        return self._build()
+
+    # reading
+
+    def _read(self) -> None:
+        found = False
+        try:
+            if self._source.begins_with_list():
+                found = True
+                self._take_events()
+            else:
+                found = self._read_object()
+        except Truncated:
+            self._notes.append(
+                "the file ends before its JSON does" + (f": {note}" if (note := self._source.note) else "")
+            )
+        if not found and not len(self._table) and "schemaVersion" not in self._top:
+            raise TraceFileError(
+                f"{self._path} holds no trace: expected a list of events, or an object with traceEvents; found "
+                f"{', '.join(list(self._top)[:8]) or 'nothing that can be read'}"
+            )
+        if self._source.unreadable:
+            self._left_out["event that is no JSON"] += self._source.unreadable
+
+    def _read_object(self) -> bool:
+        found = False
+        try:
+            while (key := self._source.key()) is not None:
+                if key == "traceEvents" and self._source.starts_list():
+                    found = True
+                    self._take_events()
+                else:
+                    self._top[key] = self._source.value()
+        except NotJson as error:
+            self._notes.append(f"a fact of the file cannot be read: {error}")
+            if not found and self._source.find_events():
+                found = True
+                self._take_events()
+        return found
+
+    def _take_events(self) -> None:
+        for chunk in self._source.pieces(self._decoded, self._decoder.from_objects):
+            self._take(chunk)
+
+    def _decoded(self, text: bytes) -> Chunk:
+        chunk = self._decoder.decode(text)
+        if not self._decoder.exact and not all(map(is_exact, (chunk.fields[_TS], chunk.fields[_DUR]))):
+            self._decoder.exact = True
+            chunk = self._decoder.decode(text)
+        return chunk
+
+    # one chunk
+
+    def _take(self, chunk: Chunk) -> None:
+        if chunk.dropped:
+            self._left_out["thing that is no event"] += chunk.dropped
+        n, fields = len(chunk), chunk.fields
+        if not n:
+            return
+        kind = np.fromiter(
+            map(self._kinds.__getitem__, zip(fields[_PHASE], fields[_CATEGORY], strict=True)), np.int64, n
+        )
+        meaning = np.array([int(one.meaning) for one in self._kinds.table], dtype=np.int64)[kind]
+        track = np.fromiter(map(self._tracks.__getitem__, zip(fields[_PID], fields[_TID], strict=True)), np.int64, n)
+        start = nanoseconds(fields[_TS])
+        kept = start.sound & (meaning <= Meaning.COUNTER) & ~self._window_marks(fields, meaning, start)
+        args = self._add(chunk, kept, kind, track, start)
+        self._count_lost(fields, meaning, start.sound)
+        for at in np.flatnonzero(np.isin(meaning, _SPECIAL)).tolist():
+            self._take_special(fields, at, Meaning(meaning[at]), start, args.get(at, {}))
+        flows = np.flatnonzero((meaning == Meaning.FLOW) & start.sound)
+        if len(flows):
+            self._add_flows(fields, flows, track[flows], start.ns[flows], kept)
+
+    def _add(
+        self,
+        chunk: Chunk,
+        kept: npt.NDArray[np.bool_],
+        kind: npt.NDArray[np.int64],
+        track: npt.NDArray[np.int64],
+        start: Times,
+    ) -> dict[int, dict[str, Any]]:
+        """Add the chunk's events, and return the args of what becomes none."""
+        there = np.flatnonzero(kept)
+        kinds = kind[there]
+        types = np.array([int(one.activity_type) for one in self._kinds.table], dtype=np.uint8)[kinds]
+        counters = np.array([one.meaning is Meaning.COUNTER for one in self._kinds.table], dtype=np.bool_)[kinds]
+        first = len(self._table)
+        args = ChunkArgs(self._table, first, types, counters)
+        others = _share_out(chunk, there, args)
+        duration = nanoseconds(chunk.fields[_DUR])
+        self._table.add(
+            len(there),
+            activity_type=types,
+            name=self._names(chunk.fields[_NAME], there),
+            start_ns=start.ns[there],
+            end_ns=start.ns[there] + duration.ns[there],
+            row=track[there],
+            id=args.id,
+            linked=args.linked,
+        )
+        self._kind_parts.append(kinds)
+        self._add_categories(kinds, first)
+        self._add_scopes(chunk.fields[_SCOPE], there, first)
+        return others
+
+    def _names(self, names: Sequence[Any], there: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+        if len(there) < len(names):
+            names = [names[at] for at in there.tolist()]
+        if None in names:
+            names = ["" if name is None else name for name in names]
+        return self._table.texts(names)
+
+    def _add_categories(self, kinds: npt.NDArray[np.int64], first: int) -> None:
+        """Keep the categories that a type does not tell."""
+        for number, one in enumerate(self._kinds.table):
+            if one.category and len(there := np.flatnonzero(kinds == number)):
+                text = np.full(len(there), self._table.text(one.category), dtype=np.int32)
+                self._table.add_items("cat", ItemKind.STRING, there + first, text)
+
+    def _add_scopes(self, scopes: Sequence[Any], there: npt.NDArray[np.int64], first: int) -> None:
+        """Keep the scopes of instants that are not their thread's."""
+        if not set(scopes) <= {None, "t"}:
+            odd = [(at, scopes[of]) for at, of in enumerate(there.tolist()) if scopes[of] not in (None, "t")]
+            events = np.array([at for at, _ in odd], dtype=np.int64) + first
+            self._table.add_items("scope", ItemKind.STRING, events, self._table.texts([scope for _, scope in odd]))
+
+    # what is no event
+
+    def _window_marks(self, fields: Fields, meaning: npt.NDArray[np.int64], start: Times) -> npt.NDArray[np.bool_]:
+        """Take the instants that mark the window, and return which they are."""
+        marks = np.zeros(len(meaning), dtype=np.bool_)
+        for at in np.flatnonzero((meaning == Meaning.INSTANT) & start.sound).tolist():
+            name, pid = fields[_NAME][at], fields[_PID][at]
+            if isinstance(name, str) and pid in ("Traces", "") and name.startswith((START_MARK, STOP_MARK)):
+                self._marks.setdefault(name, int(start.ns[at]))
+                marks[at] = True
+        return marks
+
+    def _count_lost(self, fields: Fields, meaning: npt.NDArray[np.int64], sound: npt.NDArray[np.bool_]) -> None:
+        for at in np.flatnonzero(meaning == Meaning.UNKNOWN).tolist():
+            self._left_out[f"event of phase {str(fields[_PHASE][at])[:20]!r}"] += 1
+        if lost := int((~sound & (meaning < Meaning.UNKNOWN) & (meaning != Meaning.METADATA)).sum()):
+            self._left_out["event without a time that can be"] += lost
+
+    def _take_special(self, fields: Fields, at: int, meaning: Meaning, start: Times, args: dict[str, Any]) -> None:
+        name, pid, tid = fields[_NAME][at], fields[_PID][at], fields[_TID][at]
+        args = {key: value if isinstance(value, _OBJECTS) else loads(bytes(value)) for key, value in args.items()}
+        if meaning is Meaning.METADATA:
+            if pid != "Spans" and not self._tracks.describe(str(name), pid, tid, args):
+                self._others.append({"name": name, "pid": pid, "tid": tid, "args": args})
+        elif not start.sound[at]:
+            return
+        elif meaning is Meaning.SPAN:
+            duration_ns = int(nanoseconds([fields[_DUR][at]]).ns[0])
+            self._spans.append(span_of(str(name), tid, int(start.ns[at]), duration_ns, args))
+        else:
+            phase, category, number = fields[_PHASE][at], fields[_CATEGORY][at], fields[_ID][at]
+            self._pairs.add(Half(phase, category, name, pid, tid, number, int(start.ns[at]), args))
+
+    def _add_flows(
+        self,
+        fields: Fields,
+        flows: npt.NDArray[np.int64],
+        track: npt.NDArray[np.int64],
+        ns: npt.NDArray[np.int64],
+        kept: npt.NDArray[np.bool_],
+    ) -> None:
+        at = flows.tolist()
+        before = len(self._table) - int(kept.sum()) + np.cumsum(kept)[flows] - 1
+        ids, categories = [fields[_ID][one] for one in at], [fields[_CATEGORY][one] for one in at]
+        starts = [fields[_PHASE][one] == "s" for one in at]
+        self._flows.add(ids, categories, starts, track, ns, before)
+
+    # the trace
+
+    def _build(self) -> Trace:
+        table = self._table
+        base_ns = base_ns_of(self._top, self._notes)
+        start, end, row = (table.column(key) for key in ("start_ns", "end_ns", "row"))
+        types, track = table.column("activity_type"), row.astype(np.int64)
+        kinds = np.concatenate([*self._kind_parts, np.empty(0, dtype=np.int64)])
+        arrows = ~np.isin(types, [int(kind) for kind in ActivityType if kind.role is Role.COUNTER])
+        for key, values in self._flows.attach(track, start, arrows, self._left_out).items():
+            table.column(key)[:] = values
+        undecided = np.array([bool(one.category) for one in self._kinds.table] or [False], dtype=np.bool_)[kinds]
+        given = self._top.get("deviceProperties")
+        properties = given if isinstance(given, list) else []
+        places, rows, row[:] = self._tracks.resolve(track, types, undecided, properties, {})
+        on_device = np.array([places[one.place].kind is PlaceKind.DEVICE for one in rows] or [False], dtype=np.bool_)
+        # a category of somebody else's on a device is no host's range
+        types[undecided & on_device[row] & (types == ActivityType.USER_ANNOTATION)] = ActivityType.GPU_USER_ANNOTATION
+        start += base_ns
+        end += base_ns
+        window = self._window(base_ns, start, end)
+        return table.build(
+            places, rows, order=np.lexsort((-end, start, row)), window_ns=window, facts=self._facts(base_ns)
+        )
+
+    def _window(self, base_ns: int, start: npt.NDArray[np.int64], end: npt.NDArray[np.int64]) -> tuple[int, int]:
+        """Return the window as the file marks it, else that of its spans, else that of its events."""
+        starts = [ns + base_ns for name, ns in self._marks.items() if name.startswith(START_MARK)]
+        starts = starts or [span["start_ns"] + base_ns for span in self._spans]
+        first = min(starts) if starts else int(start.min()) if len(start) else 0
+        last = self._marks.get(STOP_MARK)
+        if last is not None:
+            return first, last + base_ns
+        return first, int(max(start.max(), end.max())) if len(end) else first
+
+    def _facts(self, base_ns: int) -> dict[str, object]:
+        account = {"format": "kineto", "left_out": dict(self._left_out), "notes": self._notes}
+        spans = [
+            {**span, "start_ns": span["start_ns"] + base_ns, "end_ns": span["end_ns"] + base_ns} for span in self._spans
+        ]
+        return {**({"spans": spans} if spans else {}), **facts_of(self._top, self._others), "file": account}
+
+
+def _share_out(chunk: Chunk, there: npt.NDArray[np.int64], args: ChunkArgs) -> dict[int, dict[str, Any]]:
+    """Hand over the args of events, and return those of what becomes none.
+
+    Args:
+        chunk: the chunk.
+        there: (m,) places of the events in the chunk.
+        args: takes the args.
+    """
+    position = np.full(len(chunk), -1, dtype=np.int64)
+    position[there] = np.arange(len(there))
+    others: dict[int, dict[str, Any]] = {}
+    for column in chunk.args:
+        events = position[np.array(column.events, dtype=np.int64)]
+        values = column.values
+        if (events < 0).any():
+            for at, event, value in zip(column.events, events.tolist(), values, strict=True):
+                if event < 0:
+                    others.setdefault(at, {})[column.key] = value
+            inside = np.flatnonzero(events >= 0)
+            events, values = events[inside], [values[at] for at in inside.tolist()]
+        if len(events):
+            args.add(column.key, events, values)
+    return others
+
+
+@contextmanager
+def _paused_gc() -> Iterator[None]:
+    """Collect no garbage while many objects are made that are in no cycle; it would cost more than making them."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
