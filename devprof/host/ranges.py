@@ -15,8 +15,8 @@ from devprof.host.callbacks import RangeEvent
 from devprof.host.decorating import decorated
 from devprof.host.entering import begin, note_inputs
 from devprof.host.gate import BLOCK_SIZE, CURRENT, GATE
-from devprof.host.leaving import extra_of, finish, leave
-from devprof.host.queues import Block, ThreadQueues
+from devprof.host.leaving import SPENT, extra_of, finish, leave
+from devprof.host.queues import OPEN, Block, ThreadQueues
 from devprof.host.scopes import RecordScope
 from devprof.host.watching import Watchable, Watched
 
@@ -99,7 +99,7 @@ class record_function(Watchable):
         block = self.block
         if block is None:
             if GATE.queues is not None:
-                self._leave_again()
+                self._leave_again(OPEN)
             return
         clock = block.clock
         end = clock()
@@ -112,7 +112,7 @@ class record_function(Watchable):
             else:
                 self.block = self.token = None
                 return
-        elif self._leave_again():
+        elif self._leave_again(end):
             return
         leave(self, end)
 
@@ -192,14 +192,16 @@ class record_function(Watchable):
         except AttributeError:
             self.again = [again]
 
-    def _leave_again(self) -> bool:
+    def _leave_again(self, end_ticks: int) -> bool:
         # which of several entries of one object is left: the one that is current here, else the last
         entries = getattr(self, "again", None)
         if not entries:
             return False
         here = _current()
         inner = entries.pop(next((at for at, entry in enumerate(entries) if entry is here), -1))
-        inner.__exit__(None, None, None)
+        if inner.block is not None:
+            is_read = end_ticks != OPEN and self.block is not SPENT
+            leave(inner, end_ticks if is_read else inner.block.clock())
         return True
 
 
