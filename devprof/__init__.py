@@ -25,8 +25,17 @@ _EXPORTS = {
     "IActivityProfilerSession": "devprof.contract",
     "hookimpl": "devprof.contract",
     "DevprofError": "devprof.errors",
+    "RecordFunction": "devprof.host",
+    "record_function": "devprof.host",
+    "report_memory": "devprof.host",
+    "report_out_of_memory": "devprof.host",
     "report_of": "devprof.capture",
     "last_report": "devprof.capture",
+    "ProfilerAction": "devprof.profiler",
+    "ProfilerActivity": "devprof.profiler",
+    "profile": "devprof.profiler",
+    "schedule": "devprof.profiler",
+    "tensorboard_trace_handler": "devprof.profiler",
 }
 
 __all__ = [
@@ -38,11 +47,20 @@ __all__ = [
     "GenericTraceActivity",
     "IActivityProfiler",
     "IActivityProfilerSession",
+    "ProfilerAction",
+    "ProfilerActivity",
+    "RecordFunction",
     "ResourceInfo",
     "__version__",
     "hookimpl",
     "last_report",
+    "profile",
+    "record_function",
+    "report_memory",
     "report_of",
+    "report_out_of_memory",
+    "schedule",
+    "tensorboard_trace_handler",
 ]
 
 

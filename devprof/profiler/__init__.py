@@ -8,6 +8,7 @@ Never: imports torch or `devprof.torch`, records anything itself, or computes a 
 
 from devprof.profiler.actions import ProfilerAction
 from devprof.profiler.activities import ProfilerActivity
+from devprof.profiler.front_door import profile
 from devprof.profiler.hosts import HOSTS
 from devprof.profiler.scheduling import Schedule, schedule
 from devprof.profiler.step_tracker import StepTracker, step_tracker
@@ -19,6 +20,7 @@ __all__ = [
     "ProfilerActivity",
     "Schedule",
     "StepTracker",
+    "profile",
     "schedule",
     "step_tracker",
     "tensorboard_trace_handler",

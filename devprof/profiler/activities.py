@@ -60,9 +60,10 @@ def _read(activities: Iterable[object]) -> Iterator[WantedActivity]:
 def _name(item: object) -> str:
     if isinstance(item, str) and item.strip():
         return _OF_TEXT.get(item.strip().lower(), item.strip())
-    name = str(getattr(item, "name", ""))
-    if type(item).__name__ == "ProfilerActivity" and name in ProfilerActivity.__members__:
-        return name  # ours or torch's
+    if type(item).__name__ == "ProfilerActivity":  # ours or torch's, which renames a member with its backend
+        for name in ProfilerActivity.__members__:
+            if getattr(type(item), name, None) == item:
+                return name
     raise UsageError(
         f"an activity is {item!r}; expected the name of a plugin, such as 'openreg', or a group: "
         f"{', '.join(repr(known) for known in _OF_TEXT)}, or a member of ProfilerActivity"

@@ -52,7 +52,11 @@ class Driver:
 
     def begin(self) -> None:
         """Begin with the step that the driver is at."""
-        self._go(ProfilerAction.NONE, self.action)
+        try:
+            self._go(ProfilerAction.NONE, self.action)
+        except BaseException:
+            self.action = self._planned
+            raise
 
     def step(self) -> None:
         """Go to the next step.

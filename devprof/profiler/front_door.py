@@ -1,0 +1,333 @@
+"""`profile`: the front door to both hosts, in the words of torch.profiler.
+
+Source: torch/profiler/profiler.py (`_KinetoProfile`, `profile`).
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Any, Self
+
+from devprof.capture import SessionReport, attach
+from devprof.capture.hosting import ProfilerStats
+from devprof.errors import SessionError, UsageError
+from devprof.host import record_function
+from devprof.profiler.actions import Move, ProfilerAction
+from devprof.profiler.activities import wanted_activities
+from devprof.profiler.driver import Driver
+from devprof.profiler.hosts import make_host
+from devprof.profiler.options import TraceIds, profile_options
+from devprof.profiler.results import Results
+from devprof.profiler.runs import PROFILES, Run
+from devprof.profiler.scheduling import always_record
+from devprof.profiler.step_tracker import PROFILER_STEP, step_tracker
+
+__all__ = ["profile"]
+
+
+class profile(Results):
+    """Records a program and the devices that it uses; a context manager, or `start` and `stop`.
+
+    With ``host="torch"`` torch.profiler records the program and its ops, and start, steps and stop belong to one thread. With
+    ``host="python"`` devprof records ranges, functions and memory itself, needs no torch, and any thread may do any of them.
+    One profile runs at a time in a process.
+
+    Example:
+        >>> import devprof
+        >>> with devprof.profile(activities=["cpu"], host="python") as prof:
+        ...     with devprof.record_function("work"):
+        ...         total = sum(range(1000))
+        >>> [event.name for event in prof.events()]
+        ['work']
+    """
+
+    def __init__(
+        self,
+        *,
+        activities: Iterable[object] | None = None,
+        schedule: Callable[[int], object] | None = None,
+        on_trace_ready: Callable[[Any], object] | None = None,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        use_cpu: bool | None = None,
+        acc_events: bool = False,
+        custom_trace_id_callback: Callable[[], str] | None = None,
+        host: str = "auto",
+        experimental_config: object = None,
+        execution_trace_observer: object = None,
+        post_processing_timeout_s: float | None = None,
+    ) -> None:
+        """Make a profile that has not started.
+
+        Args:
+            activities: what to record: names of plugins such as ``"openreg"``, ``"cpu"``, members of `ProfilerActivity` or
+                torch's, or mappings from such to lists of kinds; None: all that there is.
+            schedule: gives the `ProfilerAction` of each step, see `schedule`; None: record from start to stop.
+            on_trace_ready: called with this profile whenever a trace is ready, on the thread that stepped or stopped.
+            record_shapes: keep shapes and types of inputs.
+            profile_memory: record allocations.
+            with_stack: record Python functions and the stacks of ops.
+            with_flops: estimate the operations of known ops; needs and turns on shapes.
+            with_modules: name modules.
+            use_cpu: record the host's side whatever `activities` say; None: as they say.
+            acc_events: figures are over all cycles; else over the latest.
+            custom_trace_id_callback: gives the id of each trace.
+            host: ``"torch"``, ``"python"``, or ``"auto"``: torch where the program has imported it.
+            experimental_config, execution_trace_observer, post_processing_timeout_s: torch's own, for ``host="torch"``.
+
+        Raises:
+            UsageError: an argument is wrong, or does not fit the host.
+        """
+        super().__init__(accumulate=acc_events, with_stack=with_stack)
+        self._ids = TraceIds(custom_trace_id_callback)
+        options = profile_options(
+            activities,
+            use_cpu,
+            self._ids,
+            {
+                "experimental_config": experimental_config,
+                "execution_trace_observer": execution_trace_observer,
+                "post_processing_timeout_s": post_processing_timeout_s,
+            },
+            record_shapes=record_shapes,
+            profile_memory=profile_memory,
+            with_stack=with_stack,
+            with_flops=with_flops,
+            with_modules=with_modules,
+            acc_events=acc_events,
+        )
+        self.on_trace_ready = on_trace_ready
+        self._host = make_host(host, options)
+        moves = {
+            Move.PREPARE: self._host.prepare,
+            Move.START: self._host.start,
+            Move.STOP: self._stopped,
+            Move.TRACE_READY: self._trace_ready,
+        }
+        self._driver = Driver(schedule or always_record, moves, stopped_early=self._host.stopped_early)
+        self._names_steps = schedule is not None
+        self._step_range: record_function | None = None
+        self._run: Run | None = None
+        self._calls = threading.RLock()
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._run is not None:  # else the block stopped it
+            self.stop()
+
+    def start(self) -> None:
+        """Begin with the schedule's present step.
+
+        Raises:
+            SessionError: a profile is running; the message names the line that started it.
+        """
+        with self._calls:
+            holder = PROFILES.take("a devprof.profile")
+            try:
+                self._driver.begin()
+            except BaseException:
+                self._host.cancel("the profile could not be started")
+                PROFILES.give_back(holder)
+                raise
+            self._run = Run.of(self, self._host, holder)
+            step_tracker.init_step_count(PROFILER_STEP)
+            self._open_step()
+
+    def step(self) -> None:
+        """Say that the next step of the program begins.
+
+        Raises:
+            SessionError: the profile is not running, or this is the wrong thread.
+            UsageError: the schedule's answer is no action.
+        """
+        with self._calls:
+            if self._is_running("step"):
+                self._close_step()
+                try:
+                    self._driver.step()
+                finally:
+                    self._open_step()
+                step_tracker.increment_step(PROFILER_STEP)
+
+    def stop(self) -> None:
+        """End the profile; its trace is there afterwards, also where a callback raises.
+
+        Raises:
+            SessionError: the profile is not running, or this is the wrong thread.
+        """
+        with self._calls:
+            if self._is_running("stop"):
+                self._close_step()
+                try:
+                    self._driver.end()
+                finally:
+                    self._forget_run()
+
+    def toggle_collection_dynamic(self, enable: bool, activities: Iterable[object]) -> None:
+        """Pause or resume some activities while recording; at another time nothing happens.
+
+        Args:
+            enable: True resumes.
+            activities: which, as in the constructor.
+
+        Raises:
+            UsageError: an activity is unknown.
+        """
+        wanted = wanted_activities(activities)
+        with self._calls:
+            if self._run is not None and self._run.is_ours:
+                self._host.toggle(enable, wanted)
+
+    # -- facts --------------------------------------------------------------------------------------------------------
+
+    def add_metadata(self, key: str, value: str) -> None:
+        """Put a text under a key of the trace's metadata, and of all later traces of this profile."""
+        self.add_metadata_json(key, json.dumps(value))
+
+    def add_metadata_json(self, key: str, value: str) -> None:
+        """Put JSON text under a key of the trace's metadata, and of all later traces of this profile.
+
+        Raises:
+            UsageError: it is no JSON.
+        """
+        try:
+            fact = json.loads(value)
+        except (TypeError, ValueError) as error:
+            raise UsageError(
+                f"metadata {key!r} is {value!r}, which is no JSON text ({error}); see add_metadata"
+            ) from None
+        self._host.add_metadata_json(key, value)
+        self._add_fact(lambda trace: trace.with_facts(metadata={**_mapping(trace.facts.get("metadata")), key: fact}))
+
+    def set_custom_trace_id_callback(self, callback: Callable[[], str] | None) -> None:
+        """Let `callback` give the ids of later traces."""
+        self._ids.callback = callback
+
+    def get_trace_id(self) -> str | None:
+        """Return the id of the latest trace, or None before the first is prepared."""
+        return self._host.trace_id or None
+
+    @property
+    def trace_id(self) -> str | None:
+        """The id of the latest trace, or None before the first is prepared."""
+        return self.get_trace_id()
+
+    @property
+    def step_num(self) -> int:
+        """Number of the present step, from 0."""
+        return self._driver.step_num
+
+    @property
+    def current_action(self) -> ProfilerAction:
+        """What is done in the present step."""
+        return self._driver.action
+
+    @property
+    def stats(self) -> ProfilerStats:
+        """How long the profiler itself took in its latest cycle."""
+        return self._host.stats
+
+    @property
+    def report(self) -> SessionReport:
+        """The account of the plugins in the latest cycle.
+
+        Raises:
+            UsageError: there is none: nothing has stopped yet, or no plugin took part.
+        """
+        if self._host.report is None:
+            raise UsageError("there is no report: no cycle has stopped yet, or no plugin took part in it")
+        return self._host.report
+
+    @property
+    def torch_profile(self) -> Any:
+        """Torch's own profile under ``host="torch"``, else None."""
+        return getattr(self._host, "profile", None)
+
+    def export_chrome_trace(self, path: str) -> None:
+        """Write the latest trace for chrome://tracing and Perfetto; a name that ends in ``.gz`` is compressed.
+
+        Raises:
+            UsageError: nothing is recorded yet.
+        """
+        if not self._has_results:
+            _ = self.trace  # says what is missing
+        self._host.export_chrome_trace(str(path), lambda: self.trace)
+
+    def __repr__(self) -> str:
+        head = f"<devprof.profile host={self._host.name!r}"
+        if self._run is not None:
+            return f"{head}, running, step {self.step_num}: {self.current_action.name}>"
+        if not self._has_results:
+            return f"{head}, not started>"
+        trace = self.trace
+        return f"{head}, {len(trace)} events in {(trace.window_end_ns - trace.window_start_ns) / 1e6:.3f} ms>"
+
+    def __str__(self) -> str:
+        return self.table() if self._run is None and self._has_results else repr(self)
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _is_running(self, call: str) -> bool:
+        """Say whether a call has something to do; a forked child's copy has not."""
+        run = self._run
+        if run is None:
+            raise SessionError(f"{call}() on a profile that is not running; call start() first, or use a with block")
+        if self._driver.is_moving:
+            raise SessionError(f"{call}() inside on_trace_ready; the callback may read the profile, not move it")
+        if not run.is_ours:
+            self._forget_run()
+            return False
+        self._host.check_thread(call)
+        return True
+
+    def _forget_run(self) -> None:
+        run, self._run = self._run, None
+        if run is not None:
+            run.end()
+            step_tracker.erase_step_count(PROFILER_STEP)
+
+    def _stopped(self) -> None:
+        try:
+            self._host.stop()
+        except Exception:
+            raise
+        except BaseException:  # an interrupt, held back until the trace was there
+            self._take_over_cycle()
+            raise
+        self._take_over_cycle()
+
+    def _take_over_cycle(self) -> None:
+        self._cycle_ready(self._host.trace)
+        if self._host.report is not None:
+            attach(self, self._host.report)
+
+    def _trace_ready(self) -> None:
+        if self.on_trace_ready is not None:
+            self.on_trace_ready(self)
+
+    def _open_step(self) -> None:
+        if self._names_steps:
+            self._step_range = record_function(f"{PROFILER_STEP}#{self.step_num}")
+            self._step_range.__enter__()
+
+    def _close_step(self) -> None:
+        range_, self._step_range = self._step_range, None
+        if range_ is not None:
+            range_.__exit__(None, None, None)
+
+
+def _mapping(value: object) -> dict[str, object]:
+    return dict(value) if isinstance(value, dict) else {}

@@ -1,0 +1,58 @@
+"""One profile runs at a time, from its start to its stop; what becomes of one that nobody stops."""
+
+from __future__ import annotations
+
+import os
+import warnings
+import weakref
+from contextlib import suppress
+from dataclasses import dataclass
+
+from devprof.capture import Exclusive, Holder
+from devprof.capture.hosting import ProfilerHost
+
+__all__ = ["PROFILES", "Run"]
+
+PROFILES = Exclusive()
+"""Held by the `devprof.profile` that runs, whatever its host."""
+
+
+@dataclass(slots=True)
+class Run:
+    """A profile between its start and its stop.
+
+    Attributes:
+        holder: its hold on `PROFILES`.
+        pid: the process that started it; a forked child has a copy that records nothing.
+        guard: ends it where the profile object goes away, or the program ends, without a stop.
+    """
+
+    holder: Holder
+    pid: int
+    guard: weakref.finalize[[ProfilerHost, Holder, int], object]
+
+    @classmethod
+    def of(cls, profile: object, host: ProfilerHost, holder: Holder) -> Run:
+        """Return the run of a profile that has just started."""
+        pid = os.getpid()
+        return cls(holder, pid, weakref.finalize(profile, _abandon, host, holder, pid))
+
+    @property
+    def is_ours(self) -> bool:
+        """False in a child that was forked meanwhile."""
+        return self.pid == os.getpid()
+
+    def end(self) -> None:
+        """Let others run."""
+        self.guard.detach()
+        PROFILES.give_back(self.holder)
+
+
+def _abandon(host: ProfilerHost, holder: Holder, pid: int) -> None:
+    """End a run that nobody can stop any more; quietly, because it may be the end of the program."""
+    if pid != os.getpid():
+        return
+    with warnings.catch_warnings(), suppress(Exception):
+        warnings.simplefilter("ignore")
+        host.cancel("the profile was dropped, or the program ended, while it recorded")
+    PROFILES.give_back(holder)
