@@ -6,6 +6,7 @@ Out: one `ActivityBatch` of PYTHON_FUNCTION records on the clock of the ticks, a
 Never: replaces another tool's hook, or keeps a Python object for each event.
 """
 
+from devprof.host.functions.build_spec import FUNCTIONS
 from devprof.host.functions.tracer import HOST_TICKS, FunctionTracer, function_tracer
 
-__all__ = ["HOST_TICKS", "FunctionTracer", "function_tracer"]
+__all__ = ["FUNCTIONS", "HOST_TICKS", "FunctionTracer", "function_tracer"]

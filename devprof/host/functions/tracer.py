@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import threading
@@ -46,8 +47,12 @@ class FunctionTracer:
             SessionError: another tracer is recording in this process, or this one has been started before.
         """
         _in_this_process.begin(self)
-        self._state = "recording"
-        self._core.start(self._ticks())
+        try:
+            self._core.start(self._ticks())
+        except BaseException:  # an interrupt, too, must not leave hooks behind
+            _in_this_process.end(self)
+            self._core.forget()
+            raise
 
     def stop(self) -> ActivityBatch:
         """Stop recording and return the calls, in order of entering per thread.
@@ -76,7 +81,7 @@ class _InThisProcess:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._tracer: FunctionTracer | None = None
-        self._watches_forks = False
+        self._watches = False
 
     def begin(self, tracer: FunctionTracer) -> None:
         with self._lock:
@@ -84,18 +89,23 @@ class _InThisProcess:
                 raise SessionError("this function tracer has been started before; make a new one")
             if self._tracer is not None:
                 raise SessionError("function calls are being recorded already in this process; stop that tracer first")
-            if not self._watches_forks:
+            if not self._watches:
                 os.register_at_fork(after_in_child=self._forked)
-                self._watches_forks = True
-            self._tracer = tracer
+                atexit.register(self._exiting)
+                self._watches = True
+            self._tracer, tracer._state = tracer, "recording"
 
     def end(self, tracer: FunctionTracer) -> str:
         with self._lock:
-            state, tracer._state = tracer._state, "stopped"
+            state = tracer._state
             if state not in ("recording", "forked"):
                 raise SessionError("this function tracer is not recording; call start() first, and stop() once")
-            self._tracer = None
+            self._tracer, tracer._state = None, "stopped"
             return state
+
+    def _exiting(self) -> None:
+        if self._tracer is not None:
+            self._tracer._core.forget()  # before the interpreter takes apart what hooks need
 
     def _forked(self) -> None:
         self._lock = threading.Lock()  # the parent's may have been held

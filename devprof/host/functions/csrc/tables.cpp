@@ -1,0 +1,116 @@
+#include "tables.h"
+
+#include <cstdio>
+#include <new>
+
+#include "buffers.h"
+
+namespace devprof {
+
+namespace {
+
+constexpr uint64_t kFirstSlots = 1024;
+constexpr size_t kMostFunctions = kNone >> kIndexShift;
+
+bool may_be_module(const PyCodeObject* code) {
+  // the same names as in modules.py
+  return code->co_argcount > 0 && (PyUnicode_CompareWithASCIIString(code->co_name, "__call__") == 0 ||
+                                   PyUnicode_CompareWithASCIIString(code->co_name, "_wrapped_call_impl") == 0);
+}
+
+// Source: meth_repr in CPython's Objects/methodobject.c.
+std::string repr(const char* name, PyObject* self) {
+  if (self == nullptr || PyModule_Check(self)) return std::string("<built-in function ") + name + ">";
+  char address[32];
+  std::snprintf(address, sizeof address, "0x%llx", static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(self)));
+  return std::string("<built-in method ") + name + " of " + Py_TYPE(self)->tp_name + " object at " + address + ">";
+}
+
+}  // namespace
+
+CodeTable::CodeTable() : slots_(kFirstSlots), mask_(kFirstSlots - 1) {}
+
+CodeTable::~CodeTable() {
+  for (PyObject* code : codes_) Py_DECREF(code);
+}
+
+uint32_t CodeTable::add(PyObject* code) noexcept {
+  try {
+    if (codes_.size() >= kMostFunctions) return kNone;
+    if (codes_.size() * 2 >= slots_.size()) {
+      std::vector<Slot> old(slots_.size() * 2);
+      old.swap(slots_);
+      mask_ = slots_.size() - 1;
+      for (const Slot& slot : old) insert(slot);
+    }
+    const uint32_t flag = may_be_module(reinterpret_cast<PyCodeObject*>(code)) ? kModule : 0;
+    const Slot slot{code, static_cast<uint32_t>(codes_.size()) << kIndexShift | flag};
+    codes_.push_back(code);
+    Py_INCREF(code);
+    insert(slot);
+    return slot.what;
+  } catch (const std::bad_alloc&) {
+    return kNone;
+  }
+}
+
+void CodeTable::insert(const Slot& slot) {
+  if (slot.code == nullptr) return;
+  uint64_t i = place(slot.code);
+  while (slots_[i & mask_].code != nullptr) ++i;
+  slots_[i & mask_] = slot;
+}
+
+CFunctionTable::CFunctionTable() : slots_(kFirstSlots), mask_(kFirstSlots - 1) {}
+
+CFunctionTable::~CFunctionTable() {
+  for (const Slot& slot : slots_) Py_XDECREF(slot.owner);
+}
+
+uint32_t CFunctionTable::find(PyObject* function, PyObject* argument) noexcept {
+  const PyMethodDef* method;
+  PyObject* self;
+  if (PyCFunction_Check(function)) {
+    method = reinterpret_cast<PyCFunctionObject*>(function)->m_ml;
+    self = reinterpret_cast<PyCFunctionObject*>(function)->m_self;
+  } else if (Py_IS_TYPE(function, &PyMethodDescr_Type) && argument != nullptr) {
+    method = reinterpret_cast<PyMethodDescrObject*>(function)->d_method;
+    self = argument;
+  } else {
+    return kNone;
+  }
+  PyTypeObject* owner = self == nullptr ? nullptr : PyType_Check(self) ? (PyTypeObject*)self : Py_TYPE(self);
+  for (uint64_t i = place(method, owner);; ++i) {
+    const Slot& slot = slots_[i & mask_];
+    if (slot.method == method && slot.owner == owner && slot.name == method->ml_name) return slot.what;
+    if (slot.method == nullptr) return add(method, owner, self);
+  }
+}
+
+uint32_t CFunctionTable::add(const PyMethodDef* method, PyTypeObject* owner, PyObject* self) noexcept {
+  try {
+    if (names_.size() >= kMostFunctions) return kNone;
+    if (names_.size() * 2 >= slots_.size()) {
+      std::vector<Slot> old(slots_.size() * 2);
+      old.swap(slots_);
+      mask_ = slots_.size() - 1;
+      for (const Slot& slot : old) insert(slot);
+    }
+    const uint32_t what = static_cast<uint32_t>(names_.size()) << kIndexShift | kCallOfC;
+    names_.push_back(repr(method->ml_name, self));
+    Py_XINCREF(owner);
+    insert({method, method->ml_name, owner, what});
+    return what;
+  } catch (const std::bad_alloc&) {
+    return kNone;
+  }
+}
+
+void CFunctionTable::insert(const Slot& slot) {
+  if (slot.method == nullptr) return;
+  uint64_t i = place(slot.method, slot.owner);
+  while (slots_[i & mask_].method != nullptr) ++i;
+  slots_[i & mask_] = slot;
+}
+
+}  // namespace devprof
