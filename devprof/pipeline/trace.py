@@ -61,15 +61,7 @@ def assemble(
     host = host_events(recording, clock, window_end_ns)
     threads = {} if recording is None else recording.threads
     tracks = HostTracks(builder, os.getpid() if pid is None else pid, process_name, threads)
-    builder.add(
-        host.batch,
-        tracks.of_threads(host.batch.thread_id),
-        json_keys=_JSON_KEYS,
-        flow_id=host.flow_id,
-        flow_type=host.flow_type,
-        flow_start=host.flow_start,
-    )
-    parents = [host.parent]
+    parents = [_add_host(builder, tracks, host)]
     said = dict(facts or {})
     for lane in lanes:
         devices = DeviceTracks(builder, lane)
@@ -79,6 +71,19 @@ def assemble(
     _describe_host(said, recording, clock)
     trace = builder.build(window_start_ns=window_start_ns, window_end_ns=window_end_ns, facts=said)
     return trace.with_parent(np.concatenate(parents))
+
+
+def _add_host(builder: TraceBuilder, tracks: HostTracks, host: HostEvents) -> Longs:
+    """Add the host's own events, and return the parent of each."""
+    builder.add(
+        host.batch,
+        tracks.of_threads(host.batch.thread_id),
+        json_keys=_JSON_KEYS,
+        flow_id=host.flow_id,
+        flow_type=host.flow_type,
+        flow_start=host.flow_start,
+    )
+    return host.parent
 
 
 def _add_records(
