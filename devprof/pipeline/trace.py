@@ -52,8 +52,8 @@ def assemble(
         lanes: what `process` made of each plugin's delivery, with launch numbers and device offsets that do not meet.
         clock: the clock of the recording's ticks.
         window_start_ns, window_end_ns: the capture window, Unix ns. Events that were open at the stop end with it.
-        facts: JSON values for the trace; "clock", "notes" and "discarded" of the host and "plugin_metadata" are added where
-            they are not given.
+        facts: JSON values for the trace. The host's "clock", "notes" and "discarded" are added where they are not given, and by
+            plugin "plugin_metadata" and "device_properties" (those of no particular device).
         pid: id of the process; None: this one's.
         process_name: what the process is called.
     """
