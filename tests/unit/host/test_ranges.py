@@ -1,4 +1,4 @@
-"""`record_function` as a context manager: what is recorded of ranges that are left as they should be, and as they should not."""
+"""`record_function` as a context manager: what is recorded of ranges that are left as they should be, and of others."""
 
 from __future__ import annotations
 
@@ -240,13 +240,12 @@ def test_a_range_that_ended_elsewhere_can_be_entered_again() -> None:
 
 def test_a_second_exit_changes_nothing() -> None:
     entered = record_function("range")
-    with recording() as session:
-        with record_function("outer"):
-            with entered:
-                pass
-            entered.__exit__(None, None, None)
-            with record_function("inner"):
-                pass
+    with recording() as session, record_function("outer"):
+        with entered:
+            pass
+        entered.__exit__(None, None, None)
+        with record_function("inner"):
+            pass
     assert session.ranges == [
         Range("outer", 2, 7),
         Range("range", 3, 4, "outer", "outer"),
