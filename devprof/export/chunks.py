@@ -131,7 +131,7 @@ class ItemFields:
             case ItemKind.INT:
                 return Field(f"{piece}:%d", columns, present)
             case ItemKind.FLOAT:
-                return Field(f"{piece}:%r", columns, present)
+                return Field(f"{piece}:%s", columns, present, _float_texts)
             case ItemKind.BOOL:
                 return Field(f"{piece}:%s", columns, present, _words)
             case ItemKind.STRING:
@@ -163,6 +163,15 @@ def _spread(at: Longs, values: npt.NDArray[Any], m: int) -> npt.NDArray[Any]:
 
 def _key(key: str) -> str:
     return json_text(key).replace("%", "%%")
+
+
+def _float_texts(values: list[float]) -> list[str]:
+    """Return the shortest texts that read back as these numbers; of few distinct ones each is made once."""
+    distinct = set(values)
+    if 2 * len(distinct) > len(values):
+        return list(map(repr, values))
+    texts = {value: repr(value) for value in distinct if value}  # -0.0 and 0.0 are equal and have different texts
+    return [texts.get(value) or repr(value) for value in values]
 
 
 def _words(values: list[int]) -> list[str]:
