@@ -30,7 +30,7 @@ def device_breakdown(trace: Trace) -> Answer:
     columns: dict[str, Column] = {
         "name": [trace.strings[number] for number in (found.group % n_names).tolist()],
         "kind": [ROLES[number].value for number in (found.group // n_names // n_places).tolist()],
-        "device": [trace.places[number].name for number in places.tolist()],
+        "device": [trace.places[number].title for number in places.tolist()],
         "count": found.count,
         "total_ns": found.total,
         "total_share": found.total / np.maximum(of_place[places], 1),
@@ -78,4 +78,4 @@ def _overlap_of(trace: Trace, place: int, kinds: dict[str, Longs]) -> dict[str, 
         for kind in ("copy", "communication")
     }
     starts, ends = (np.concatenate([span[side] for span in spans.values()]) for side in (0, 1))
-    return {"device": trace.places[place].name, **spent, **hidden, "busy_ns": length_ns(union(starts, ends))}
+    return {"device": trace.places[place].title, **spent, **hidden, "busy_ns": length_ns(union(starts, ends))}

@@ -26,7 +26,7 @@ def launch_latency(trace: Trace) -> Answer:
         some = latency_ns[positions]
         least, median, p95, most = np.percentile(some, [0, 50, 95, 100], method="lower").tolist()
         place, name = divmod(number, max(len(trace.strings), 1))
-        facts = {"device": trace.places[place].name, "launch": trace.strings[name], "count": len(some)}
+        facts = {"device": trace.places[place].title, "launch": trace.strings[name], "count": len(some)}
         spread = {"min_ns": least, "median_ns": median, "p95_ns": p95, "max_ns": most}
         rows.append({**facts, **spread, "early": int(np.count_nonzero(some < 0))})
     names = ("device", "launch", "count", "min_ns", "median_ns", "p95_ns", "max_ns", "early")

@@ -38,5 +38,5 @@ def steps(trace: Trace) -> Answer:
     for place in np.unique(places).tolist():
         here = events[places == place]
         busy = covered_at(union(trace.start_ns[here], trace.end_ns[here]), start_ns, end_ns)
-        columns[f"busy {trace.places[place].name}_ns"] = busy
+        columns[f"busy {trace.places[place].title}_ns"] = busy
     return Answer("steps", columns)

@@ -69,7 +69,7 @@ def stream_usage(trace: Trace) -> Answer:
         usage = {"span_ns": span_ns, "busy_ns": length_ns(busy), "busy_share": length_ns(busy) / max(span_ns, 1)}
         stream = trace.rows[row]
         rows.append(
-            {"device": trace.places[stream.place].name, "stream": stream.name, "count": len(here), **usage, **causes}
+            {"device": trace.places[stream.place].title, "stream": stream.name, "count": len(here), **usage, **causes}
         )
     names = rows[0] if rows else ("device", "stream", "count", "span_ns", "busy_ns", "busy_share")
     return Answer("streams", {name: [row[name] for row in rows] for name in names})

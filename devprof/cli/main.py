@@ -8,9 +8,13 @@ import typer
 
 from devprof import __version__
 from devprof.cli.build import build
+from devprof.cli.convert import convert
 from devprof.cli.demo import demo
+from devprof.cli.diff import diff
 from devprof.cli.doctor import doctor
 from devprof.cli.plugins import plugins
+from devprof.cli.summary import summary
+from devprof.cli.validate import validate
 from devprof.errors import DevprofError
 
 __all__ = ["app", "main"]
@@ -22,7 +26,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, build, plugins, doctor):
+for command in (demo, summary, diff, validate, convert, build, plugins, doctor):
     app.command()(command)
 
 

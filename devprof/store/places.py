@@ -41,6 +41,13 @@ class Place:
     backend: str = HOST_BACKEND
     properties: Mapping[str, object] = field(default_factory=dict, hash=False)
 
+    @property
+    def title(self) -> str:
+        """A short name that tells it from others: a device as torch writes one, such as ``"openreg:0"``; a process by name."""
+        if self.kind is PlaceKind.DEVICE:
+            return f"{self.backend}:{self.id}"
+        return self.name or f"process {self.id}"
+
 
 @dataclass(frozen=True, slots=True)
 class Row:

@@ -97,9 +97,9 @@ def test_device_time_by_name_is_counted_to_the_nanosecond() -> None:
     work = [("mm", 0, 0, 100, None), ("add", 0, 100, 130, None), ("mm", 1, 50, 51, None), ("mm", 0, 130, 135, None)]
     answer = device_breakdown(built(work, [KERNEL, KERNEL, KERNEL, COPY]))
     expected = [
-        ("mm", "kernel", "toy 0", 2, 101, 101 / 136, 50.5, 1, 100),
-        ("add", "kernel", "toy 0", 1, 30, 30 / 136, 30.0, 30, 30),
-        ("mm", "copy", "toy 0", 1, 5, 5 / 136, 5.0, 5, 5),
+        ("mm", "kernel", "toy:0", 2, 101, 101 / 136, 50.5, 1, 100),
+        ("add", "kernel", "toy:0", 1, 30, 30 / 136, 30.0, 30, 30),
+        ("mm", "copy", "toy:0", 1, 5, 5 / 136, 5.0, 5, 5),
     ]
     assert [tuple(row.values()) for row in answer] == expected
     assert str(answer).splitlines()[:2] == [
@@ -120,7 +120,7 @@ def test_copies_and_communication_are_hidden_where_something_is_computed() -> No
     marked = built(work, [KERNEL, COPY, SET, ActivityType.COLLECTIVE_COMM])
     assert list(overlap(marked)) == [
         {
-            "device": "toy 0",
+            "device": "toy:0",
             "compute_ns": 100,
             "copy_ns": 40,
             "communication_ns": 100,
@@ -174,7 +174,7 @@ def test_launch_latency_counts_each_piece_of_work_and_says_what_it_left_out() ->
     answer = launch_latency(built(work))
     assert list(answer) == [
         {
-            "device": "toy 0",
+            "device": "toy:0",
             "launch": "toyLaunch",
             "count": 3,
             "min_ns": -3,
@@ -203,8 +203,8 @@ def test_a_step_has_its_duration_and_what_each_device_did_in_it() -> None:
     ranges = [("ProfilerStep#4", 100, 200), ("ProfilerStep#3", 0, 100), ("ProfilerStep#x", 0, 5), ("other", 0, 5)]
     answer = steps(built([("a", 0, 90, 120, None), ("b", 1, 110, 115, None)], ranges=ranges))
     assert list(answer) == [
-        {"step": 3, "start_ns": 0, "duration_ns": 100, "busy toy 0_ns": 10},
-        {"step": 4, "start_ns": 100, "duration_ns": 100, "busy toy 0_ns": 20},
+        {"step": 3, "start_ns": 0, "duration_ns": 100, "busy toy:0_ns": 10},
+        {"step": 4, "start_ns": 100, "duration_ns": 100, "busy toy:0_ns": 20},
     ]
 
 

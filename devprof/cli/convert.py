@@ -1,0 +1,47 @@
+"""``devprof convert``: one format into another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from devprof import export
+from devprof.cli.output import TraceFile, read
+from devprof.errors import UsageError
+from devprof.store import Trace, save
+
+__all__ = ["WRITERS", "convert", "writer_for"]
+
+WRITERS: dict[str, Callable[[Trace, Path], None]] = {
+    ".devprof": save,
+    ".json": export.chrome_trace,
+    ".json.gz": export.chrome_trace,
+    ".folded": lambda trace, path: export.stacks(trace, path),
+}
+"""What writes which files, by the end of their names."""
+
+
+def convert(
+    trace_file: TraceFile,
+    target: Annotated[Path, typer.Argument(help=f"The file to write; its name says the format: {', '.join(WRITERS)}.")],
+) -> None:
+    """Convert a trace into the format that the target's name says."""
+    write = writer_for(target)
+    trace = read(trace_file)
+    write(trace, target)
+    typer.echo(f"{target}: {len(trace)} events, {target.stat().st_size:,} bytes")
+
+
+def writer_for(target: Path) -> Callable[[Trace, Path], None]:
+    """Return what writes files of that name.
+
+    Raises:
+        UsageError: nothing does.
+    """
+    for end, write in WRITERS.items():
+        if target.name.endswith(end):
+            return write
+    raise UsageError(f"nothing is known to write {target.name!r}; its name should end with one of {', '.join(WRITERS)}")

@@ -1,0 +1,97 @@
+"""What the commands on traces have in common: how they read one, and how they print an answer."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from devprof.analysis import Answer
+from devprof.errors import UsageError
+from devprof.pipeline.opening import load
+from devprof.store import Trace
+
+__all__ = ["Json", "TraceFile", "print_answer", "print_json", "read"]
+
+TraceFile = Annotated[
+    Path, typer.Argument(help="A trace: .devprof, .json, .json.gz, or an SQLite export of Nsight or nvprof.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+
+
+def read(path: Path) -> Trace:
+    """Read a trace file.
+
+    Raises:
+        UsageError: it cannot be opened.
+        TraceFileError: it is no trace.
+    """
+    try:
+        return load(path)
+    except OSError as error:
+        raise UsageError(f"cannot open {path}: {error.strerror or error}") from error
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    """Print JSON."""
+    typer.echo(json.dumps(value, indent=2, allow_nan=False, default=str))
+
+
+def print_answer(answer: Answer, rows: int | None = None) -> None:
+    """Print a table: with lines and colours in a terminal, plain when piped. Numbers of ns get a fitting unit.
+
+    Args:
+        answer: the table.
+        rows: most rows to print; the rest is counted.
+    """
+    shown = answer if rows is None else answer.take(slice(rows))
+    title = answer.title if rows is None or len(answer) <= rows else f"{answer.title} (first {rows} of {len(answer)})"
+    cells = [[_cell(key, value) for key, value in row.items()] for row in shown]
+    heads = [_head(key) for key in answer.columns]
+    if sys.stdout.isatty():
+        _print_rich(title, heads, cells, answer)
+    else:
+        _print_plain(title, heads, cells)
+    for note in answer.notes:
+        typer.echo(note)
+
+
+def _print_rich(title: str, heads: list[str], cells: list[list[str]], answer: Answer) -> None:
+    table = Table(title=title, title_justify="left")
+    for head, (key, column) in zip(heads, answer.columns.items(), strict=True):
+        text = key in ("name", "kind", "device", "stream", "launch", "change", "backend") or not len(column)
+        table.add_column(head, justify="left" if text else "right", overflow="fold")
+    for row in cells:
+        table.add_row(*row)
+    Console().print(table, markup=False)
+
+
+def _print_plain(title: str, heads: list[str], cells: list[list[str]]) -> None:
+    typer.echo(title)
+    for row in [heads, *cells]:
+        typer.echo("\t".join(row))
+
+
+def _head(key: str) -> str:
+    return key.removesuffix("_ns").replace("_", " ")
+
+
+def _cell(key: str, value: Any) -> str:
+    if key.endswith("_share"):
+        return f"{100 * value:.1f} %"
+    if key.endswith("_ns"):
+        return _time(float(value))
+    return "" if value is None else str(value)
+
+
+def _time(span_ns: float) -> str:
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if abs(span_ns) >= size:
+            return f"{span_ns / size:.3f} {unit}"
+    return f"{span_ns:.0f} ns"
