@@ -33,8 +33,8 @@ class Blocks:
         self._source = self._read()
         self.note = ""
 
-    def take(self, size: int) -> bytes:
-        """Return some `size` bytes or more, or less where the text ends.
+    def take(self, size: int) -> list[bytes]:
+        """Return blocks of `size` bytes or some more together, or of less where the text ends.
 
         Raises:
             TraceFileError: the file cannot be read, or holds more than is allowed.
@@ -49,7 +49,7 @@ class Blocks:
             raise TraceFileError(
                 f"{self._path} holds more than {self._max_bytes} bytes of text, unpacked; if that is meant, raise max_bytes"
             )
-        return b"".join(taken)
+        return taken
 
     def _read(self) -> Iterator[bytes]:
         try:

@@ -7,8 +7,11 @@ struct that is made for their keys. The other decoder makes dicts by the standar
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
 
 from devprof.store.readers.json_source import NotJson
 
@@ -37,12 +40,12 @@ class ArgsColumn(NamedTuple):
 
     Attributes:
         key: the key.
-        events: m positions in the chunk.
+        events: (m,) int64, positions in the chunk, ascending.
         values: m values: numbers, texts, truth values, None; lists and objects as JSON text, in bytes.
     """
 
     key: str
-    events: Sequence[int]
+    events: npt.NDArray[np.int64]
     values: Sequence[Any]
 
 
@@ -51,12 +54,13 @@ class Chunk(NamedTuple):
 
     Attributes:
         fields: a list of n values for each of `FIELDS`; None where an event has none.
-        args: the columns of the events' args.
+        columns: returns the columns of the events' args, given a number for each event, alike for those of one phase and
+            category.
         dropped: things in the list that are no events.
     """
 
     fields: Sequence[Sequence[Any]]
-    args: Iterable[ArgsColumn]
+    columns: Callable[[npt.NDArray[np.int64]], Iterable[ArgsColumn]]
     dropped: int
 
     def __len__(self) -> int:
@@ -114,7 +118,7 @@ class PlainDecoder:
         """Return the events among some objects."""
         sound = [event for event in events if isinstance(event, dict)]
         fields = [_scalars(key, [event.get(key) for event in sound]) for key in FIELDS]
-        return Chunk(fields, columns_of([_args(event) for event in sound]), len(events) - len(sound))
+        return Chunk(fields, lambda kind: columns_of([_args(event) for event in sound]), len(events) - len(sound))
 
 
 class Literal(float):
@@ -178,8 +182,9 @@ def columns_of(args: Sequence[dict[str, Any]]) -> Iterator[ArgsColumn]:
         alike.setdefault(tuple(one), []).append(at)
     for keys, events in alike.items():
         columns = zip(*(args[at].values() for at in events), strict=True)
+        places = np.array(events, dtype=np.int64)
         for key, values in zip(keys, columns, strict=True):
-            yield ArgsColumn(key, events, values)
+            yield ArgsColumn(key, places, values)
 
 
 def decoder() -> Decoder:

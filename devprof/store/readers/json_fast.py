@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 from msgspec import UNSET, Raw, Struct
 from msgspec.structs import astuple
 
-from devprof.store.readers.json_chunks import FIELDS, ArgsColumn, Chunk, PlainDecoder, columns_of, loads
+from devprof.store.readers.json_chunks import ArgsColumn, Chunk, PlainDecoder, columns_of, loads
 
 __all__ = ["FastDecoder"]
 
@@ -55,7 +57,7 @@ class FastDecoder:
         self._events = msgspec.json.Decoder(list[_Event])
         self._exact_events = msgspec.json.Decoder(list[_ExactEvent])
         self._plain = PlainDecoder()
-        self._args: dict[tuple[_Text, _Text], _ArgsDecoder] = {}
+        self._args: dict[int, _ArgsDecoder] = {}
         self.exact = False
 
     def decode(self, text: bytes) -> Chunk:
@@ -70,24 +72,25 @@ class FastDecoder:
             self._plain.exact = self.exact
             return self._plain.decode(text)
         if not events:
-            return Chunk([[] for _ in FIELDS], (), 0)
+            return self._plain.from_objects([])
         *fields, args = zip(*map(astuple, events), strict=True)
-        return Chunk(fields, self._columns(fields[0], fields[1], args), 0)
+        return Chunk(fields, lambda kind: self._columns(kind, args), 0)
 
     def from_objects(self, events: list[Any]) -> Chunk:
         """Return the events among some objects."""
         return self._plain.from_objects(events)
 
-    def _columns(
-        self, phases: Sequence[_Text], categories: Sequence[_Text], args: Sequence[Raw]
-    ) -> Iterator[ArgsColumn]:
-        alike: dict[tuple[_Text, _Text], list[int]] = {}
-        for at, (kind, one) in enumerate(zip(zip(phases, categories, strict=True), args, strict=True)):
-            if one is not _NOTHING:
-                alike.setdefault(kind, []).append(at)
-        for kind, events in alike.items():
-            decode = self._args.setdefault(kind, _ArgsDecoder())
-            yield from decode.columns(events, [args[at] for at in events])
+    def _columns(self, kind: npt.NDArray[np.int64], args: Sequence[Raw]) -> Iterator[ArgsColumn]:
+        order = np.argsort(kind, kind="stable")
+        ends = np.flatnonzero(np.diff(kind[order])) + 1
+        for events in np.split(order, ends):
+            given = [args[event] for event in events.tolist()]
+            if given[0] is _NOTHING:  # then likely all, but any may have some
+                there = [at for at, one in enumerate(given) if one is not _NOTHING]
+                events, given = events[there], [given[at] for at in there]
+            if given:
+                decode = self._args.setdefault(int(kind[events[0]]), _ArgsDecoder())
+                yield from decode.columns(events, given)
 
 
 class _ArgsDecoder:
@@ -97,7 +100,7 @@ class _ArgsDecoder:
         self._keys: dict[str, bool] = {}  # whether a list or an object has been seen under the key
         self._decoder: msgspec.json.Decoder[Any] | None = None
 
-    def columns(self, events: list[int], args: list[Raw]) -> Iterator[ArgsColumn]:
+    def columns(self, events: npt.NDArray[np.int64], args: list[Raw]) -> Iterator[ArgsColumn]:
         """Return columns of the args of some events."""
         text = b"[" + b",".join(args) + b"]"
         if self._decoder is not None:
@@ -105,27 +108,27 @@ class _ArgsDecoder:
                 return self._from_structs(events, self._decoder.decode(text))
             except (ValueError, RecursionError):
                 pass
-        return self._learn(events, text)
+        return self._learn(events, [one if one is not _NOTHING else Raw(b"null") for one in args])
 
-    def _from_structs(self, events: list[int], structs: list[Any]) -> Iterator[ArgsColumn]:
+    def _from_structs(self, events: npt.NDArray[np.int64], structs: list[Any]) -> Iterator[ArgsColumn]:
         for key, values in zip(self._keys, zip(*map(astuple, structs), strict=True), strict=True):
             if UNSET in values:
                 there = [at for at, value in enumerate(values) if value is not UNSET]
                 if there:
-                    yield ArgsColumn(key, [events[at] for at in there], [values[at] for at in there])
+                    yield ArgsColumn(key, events[there], [values[at] for at in there])
             else:
                 yield ArgsColumn(key, events, values)
 
-    def _learn(self, events: list[int], text: bytes) -> Iterator[ArgsColumn]:
+    def _learn(self, events: npt.NDArray[np.int64], given: list[Raw]) -> Iterator[ArgsColumn]:
         """Decode args with keys that are new, and make a struct that has them."""
-        objects = loads(text)
+        objects = loads(b"[" + b",".join(given) + b"]")
         args = [one if isinstance(one, dict) else {} if one is None else {"args": one} for one in objects]
         for one in args:
             for key, value in one.items():
                 self._keys[key] = self._keys.get(key, False) or isinstance(value, list | dict)
         self._decoder = self._made() if 0 < len(self._keys) <= _MOST_KEYS else None
         for column in columns_of(args):
-            yield ArgsColumn(column.key, [events[at] for at in column.events], column.values)
+            yield ArgsColumn(column.key, events[column.events], column.values)
 
     def _made(self) -> msgspec.json.Decoder[Any]:
         names = {f"f{at}": key for at, key in enumerate(self._keys)}

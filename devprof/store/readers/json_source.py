@@ -174,7 +174,7 @@ class JsonSource:
     def _piece(self, decode: Callable[[bytes], _T], from_objects: Callable[[list[Any]], _T]) -> _T:
         for end, following in self._cuts():
             try:
-                decoded = decode(b"[" + self._text[self._at : end] + b"]")
+                decoded = decode(b"".join((b"[", memoryview(self._text)[self._at : end], b"]")))
             except NotJson:
                 continue
             self._at = following
@@ -233,8 +233,8 @@ class JsonSource:
         missing = size - (len(self._text) - self._at)
         if missing > 0 and not self._ended:
             more = self._blocks.take(missing)
-            self._ended = len(more) < missing
-            self._text = self._text[self._at :] + more
+            self._ended = sum(map(len, more)) < missing
+            self._text = b"".join((memoryview(self._text)[self._at :], *more))
             self._at = 0
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from devprof.store.readers.json_chunks import Literal
 
-__all__ = ["Times", "is_exact", "nanoseconds", "whole_number"]
+__all__ = ["Times", "nanoseconds", "whole_number"]
 
 _NEAR = 2.0**43
 """Microseconds below which a float tells nanoseconds apart: half of its last place is less than half a nanosecond. Times that
@@ -28,10 +28,12 @@ class Times(NamedTuple):
     Attributes:
         ns: (n,) int64; 0 where there is none.
         sound: (n,) bool: where there is one.
+        inexact: whether one came as a float that is too large to be exact.
     """
 
     ns: npt.NDArray[np.int64]
     sound: npt.NDArray[np.bool_]
+    inexact: bool = False
 
 
 def nanoseconds(values: Sequence[Any]) -> Times:
@@ -52,16 +54,11 @@ def nanoseconds(values: Sequence[Any]) -> Times:
     return _one_by_one(values)
 
 
-def is_exact(values: Sequence[Any]) -> bool:
-    """Say whether the times are exact as they are, that is, hold no float that is too large."""
-    floats = values if set(map(type, values)) == {float} else [value for value in values if type(value) is float]
-    return not len(floats) or bool(np.nanmax(np.abs(np.array(floats))) < _NEAR)
-
-
 def _one_by_one(values: Sequence[Any]) -> Times:
     ns = [_nanoseconds(value) for value in values]
     sound = np.array([one is not None for one in ns], dtype=np.bool_)
-    return Times(np.array([one or 0 for one in ns], dtype=np.int64), sound)
+    inexact = any(type(value) is float and abs(value) >= _NEAR for value in values)
+    return Times(np.array([one or 0 for one in ns], dtype=np.int64), sound, inexact)
 
 
 def _of_texts(texts: list[bytes]) -> Times:
@@ -110,7 +107,7 @@ def _of_floats(values: npt.NDArray[np.float64]) -> Times:
     each = [_nanoseconds(value) for value in values[far].tolist()]
     ns[far] = [one or 0 for one in each]
     near[far] = [one is not None for one in each]
-    return Times(ns, near)
+    return Times(ns, near, inexact=bool(near[far].any()))
 
 
 def _of_integers(values: Sequence[int]) -> Times:
@@ -126,12 +123,13 @@ def _of_both(values: Sequence[int | float]) -> Times:
     is_float = np.array([type(value) is float for value in values], dtype=np.bool_)
     is_integer = np.array([type(value) is int for value in values], dtype=np.bool_)
     ns, sound = np.zeros(len(values), dtype=np.int64), np.zeros(len(values), dtype=np.bool_)
+    inexact = False
     for mask, times in (
         (is_float, _of_floats(np.array([value for value in values if type(value) is float]))),
         (is_integer, _of_integers([value for value in values if type(value) is int])),
     ):
-        ns[mask], sound[mask] = times.ns, times.sound
-    return Times(ns, sound)
+        ns[mask], sound[mask], inexact = times.ns, times.sound, inexact or times.inexact
+    return Times(ns, sound, inexact)
 
 
 def _nanoseconds(value: Any) -> int | None:

@@ -23,7 +23,7 @@ from devprof.store.places import PlaceKind
 from devprof.store.readers.gathering import EventTable
 from devprof.store.readers.json_chunks import FIELDS, Chunk, Decoder, PlainDecoder, decoder, loads
 from devprof.store.readers.json_source import JsonSource, NotJson, Truncated
-from devprof.store.readers.json_times import Times, is_exact, nanoseconds
+from devprof.store.readers.json_times import Times, nanoseconds
 from devprof.store.readers.kineto_args import ChunkArgs
 from devprof.store.readers.kineto_facts import START_MARK, STOP_MARK, base_ns_of, facts_of, span_of
 from devprof.store.readers.kineto_flows import Flows
@@ -36,7 +36,7 @@ __all__ = ["MAX_BYTES", "read_kineto"]
 
 MAX_BYTES = 64 << 30
 """Most bytes of text, unpacked, that are read unless the caller allows more."""
-_PIECE_BYTES = 8 << 20
+_PIECE_BYTES = 4 << 20
 
 Fields = Sequence[Sequence[Any]]
 
@@ -87,7 +87,7 @@ class _Kineto:
     def trace(self) -> Trace:
         self._read()
         if events := self._pairs.events(self._left_out):
-            self._take(PlainDecoder().from_objects(events))
+            self._take(*_timed(PlainDecoder().from_objects(events)))
         return self._build()
 
     # reading
@@ -129,19 +129,22 @@ class _Kineto:
         return found
 
     def _take_events(self) -> None:
-        for chunk in self._source.pieces(self._decoded, self._decoder.from_objects):
-            self._take(chunk)
+        for chunk in self._source.pieces(self._decoded, self._from_objects):
+            self._take(*chunk)
 
-    def _decoded(self, text: bytes) -> Chunk:
-        chunk = self._decoder.decode(text)
-        if not self._decoder.exact and not all(map(is_exact, (chunk.fields[_TS], chunk.fields[_DUR]))):
+    def _decoded(self, text: bytes) -> tuple[Chunk, Times, Times]:
+        timed = _timed(self._decoder.decode(text))
+        if not self._decoder.exact and any(times.inexact for times in timed[1:]):
             self._decoder.exact = True
-            chunk = self._decoder.decode(text)
-        return chunk
+            timed = _timed(self._decoder.decode(text))
+        return timed
+
+    def _from_objects(self, events: list[Any]) -> tuple[Chunk, Times, Times]:
+        return _timed(self._decoder.from_objects(events))
 
     # one chunk
 
-    def _take(self, chunk: Chunk) -> None:
+    def _take(self, chunk: Chunk, start: Times, duration: Times) -> None:
         if chunk.dropped:
             self._left_out["thing that is no event"] += chunk.dropped
         n, fields = len(chunk), chunk.fields
@@ -152,15 +155,14 @@ class _Kineto:
         )
         meaning = np.array([int(one.meaning) for one in self._kinds.table], dtype=np.int64)[kind]
         track = np.fromiter(map(self._tracks.__getitem__, zip(fields[_PID], fields[_TID], strict=True)), np.int64, n)
-        start = nanoseconds(fields[_TS])
         kept = start.sound & (meaning <= Meaning.COUNTER) & ~self._window_marks(fields, meaning, start)
-        args = self._add(chunk, kept, kind, track, start)
+        args = self._add(chunk, kept, kind, track, start.ns, start.ns + duration.ns)
         self._count_lost(fields, meaning, start.sound)
         for at in np.flatnonzero(np.isin(meaning, _SPECIAL)).tolist():
             self._take_special(fields, at, Meaning(meaning[at]), start, args.get(at, {}))
         flows = np.flatnonzero((meaning == Meaning.FLOW) & start.sound)
         if len(flows):
-            self._add_flows(fields, flows, track[flows], start.ns[flows], kept)
+            self._add_flows(fields[_ID], flows, kind, track, start, kept)
 
     def _add(
         self,
@@ -168,7 +170,8 @@ class _Kineto:
         kept: npt.NDArray[np.bool_],
         kind: npt.NDArray[np.int64],
         track: npt.NDArray[np.int64],
-        start: Times,
+        start_ns: npt.NDArray[np.int64],
+        end_ns: npt.NDArray[np.int64],
     ) -> dict[int, dict[str, Any]]:
         """Add the chunk's events, and return the args of what becomes none."""
         there = np.flatnonzero(kept)
@@ -177,14 +180,13 @@ class _Kineto:
         counters = np.array([one.meaning is Meaning.COUNTER for one in self._kinds.table], dtype=np.bool_)[kinds]
         first = len(self._table)
         args = ChunkArgs(self._table, first, types, counters)
-        others = _share_out(chunk, there, args)
-        duration = nanoseconds(chunk.fields[_DUR])
+        others = _share_out(chunk, kind, there, args)
         self._table.add(
             len(there),
             activity_type=types,
             name=self._names(chunk.fields[_NAME], there),
-            start_ns=start.ns[there],
-            end_ns=start.ns[there] + duration.ns[there],
+            start_ns=start_ns[there],
+            end_ns=end_ns[there],
             row=track[there],
             id=args.id,
             linked=args.linked,
@@ -250,17 +252,17 @@ class _Kineto:
 
     def _add_flows(
         self,
-        fields: Fields,
+        ids: Sequence[Any],
         flows: npt.NDArray[np.int64],
+        kind: npt.NDArray[np.int64],
         track: npt.NDArray[np.int64],
-        ns: npt.NDArray[np.int64],
+        start: Times,
         kept: npt.NDArray[np.bool_],
     ) -> None:
-        at = flows.tolist()
         before = len(self._table) - int(kept.sum()) + np.cumsum(kept)[flows] - 1
-        ids, categories = [fields[_ID][one] for one in at], [fields[_CATEGORY][one] for one in at]
-        starts = [fields[_PHASE][one] == "s" for one in at]
-        self._flows.add(ids, categories, starts, track, ns, before)
+        types = np.array([one.flow_type for one in self._kinds.table], dtype=np.int64)[kind[flows]]
+        starts = np.array([one.starts for one in self._kinds.table], dtype=np.int64)[kind[flows]]
+        self._flows.add([ids[at] for at in flows.tolist()], types, starts, track[flows], start.ns[flows], before)
 
     # the trace
 
@@ -305,22 +307,29 @@ class _Kineto:
         return {**({"spans": spans} if spans else {}), **facts_of(self._top, self._others), "file": account}
 
 
-def _share_out(chunk: Chunk, there: npt.NDArray[np.int64], args: ChunkArgs) -> dict[int, dict[str, Any]]:
+def _timed(chunk: Chunk) -> tuple[Chunk, Times, Times]:
+    """Return a chunk with the starts and durations of its events."""
+    return chunk, nanoseconds(chunk.fields[_TS]), nanoseconds(chunk.fields[_DUR])
+
+
+def _share_out(
+    chunk: Chunk, kind: npt.NDArray[np.int64], there: npt.NDArray[np.int64], args: ChunkArgs
+) -> dict[int, dict[str, Any]]:
     """Hand over the args of events, and return those of what becomes none.
 
     Args:
         chunk: the chunk.
+        kind: (n,) numbers of its events' kinds.
         there: (m,) places of the events in the chunk.
         args: takes the args.
     """
     position = np.full(len(chunk), -1, dtype=np.int64)
     position[there] = np.arange(len(there))
     others: dict[int, dict[str, Any]] = {}
-    for column in chunk.args:
-        events = position[np.array(column.events, dtype=np.int64)]
-        values = column.values
+    for column in chunk.columns(kind):
+        events, values = position[column.events], column.values
         if (events < 0).any():
-            for at, event, value in zip(column.events, events.tolist(), values, strict=True):
+            for at, event, value in zip(column.events.tolist(), events.tolist(), values, strict=True):
                 if event < 0:
                     others.setdefault(at, {})[column.key] = value
             inside = np.flatnonzero(events >= 0)

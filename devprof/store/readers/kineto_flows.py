@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from devprof.store.readers.json_times import whole_number
-from devprof.store.readers.kineto_kinds import FLOW_TYPES
 
 __all__ = ["Flows"]
 
@@ -27,28 +27,18 @@ class Flows:
         self._parts: list[tuple[Longs, ...]] = []
         self._named: dict[str, int] = {}
 
-    def add(
-        self,
-        ids: Sequence[Any],
-        categories: Sequence[Any],
-        starts: Sequence[bool],
-        track: Longs,
-        ns: Longs,
-        before: Longs,
-    ) -> None:
+    def add(self, ids: Sequence[Any], types: Longs, starts: Longs, track: Longs, ns: Longs, before: Longs) -> None:
         """Add m ends of arrows.
 
         Args:
             ids: their ids as the file writes them.
-            categories: their categories.
-            starts: whether the arrow leaves here.
+            types: (m,) their types, 0: not one of Kineto's.
+            starts: (m,) 1 where the arrow leaves, else 0.
             track: (m,) the track that they are on.
             ns: (m,) their times.
             before: (m,) index of the last event in front of them in the file, -1: none.
         """
-        numbers = np.array([self._number(one) for one in ids], dtype=np.int64)
-        types = np.array([FLOW_TYPES.get(str(one), 0) for one in categories], dtype=np.int64)
-        self._parts.append((numbers, types, np.array(starts, dtype=np.int64), track, ns, before))
+        self._parts.append((self._numbers(ids), types, starts, track, ns, before))
 
     def attach(
         self, track: Longs, start_ns: Longs, slices: npt.NDArray[np.bool_], left_out: Counter[str]
@@ -86,6 +76,12 @@ class Flows:
         if lost := int((types != 0).sum()) - len(kept):
             left_out["end of an arrow without a slice of its own"] += lost
         return columns
+
+    def _numbers(self, ids: Sequence[Any]) -> Longs:
+        if set(map(type, ids)) == {int}:
+            with suppress(OverflowError):
+                return np.array(ids, dtype=np.int64)
+        return np.array([self._number(one) for one in ids], dtype=np.int64)
 
     def _number(self, written: Any) -> int:
         number = whole_number(written)

@@ -13,7 +13,6 @@ import numpy as np
 from devprof.model import ActivityType, Role, kLinkAsyncCpuGpu, kLinkFwdBwd
 
 __all__ = [
-    "FLOW_TYPES",
     "HAS_LAUNCH",
     "HAS_NO_OP",
     "HAS_OWN_ID",
@@ -45,13 +44,15 @@ class Kind(NamedTuple):
         meaning: what becomes of it.
         activity_type: its type, for the first three.
         category: its category where the type does not tell, else empty.
-        phase: its phase.
+        flow_type: type of an arrow, 0: not one of Kineto's.
+        starts: whether an arrow leaves here.
     """
 
     meaning: Meaning
     activity_type: ActivityType
     category: str
-    phase: str
+    flow_type: int = 0
+    starts: bool = False
 
 
 _BY_LABEL = {kind.label: kind for kind in ActivityType}
@@ -69,7 +70,7 @@ _MEANINGS = {"X": Meaning.SLICE, "C": Meaning.COUNTER, "M": Meaning.METADATA}
 _MEANINGS |= dict.fromkeys("iIR", Meaning.INSTANT) | dict.fromkeys("stf", Meaning.FLOW)
 _MEANINGS |= dict.fromkeys("BEben", Meaning.HALF)
 
-FLOW_TYPES = {
+_FLOW_TYPES = {
     "fwdbwd": kLinkFwdBwd,
     "forward_backward": kLinkFwdBwd,
     "ac2g": kLinkAsyncCpuGpu,
@@ -99,14 +100,16 @@ def _kind(phase: str, category: str) -> Kind:
     meaning = _MEANINGS.get(phase, Meaning.UNKNOWN)
     if meaning is Meaning.SLICE and category == "Trace":
         meaning = Meaning.SPAN
+    if meaning is Meaning.FLOW:
+        return Kind(meaning, ActivityType.CPU_OP, category, _FLOW_TYPES.get(category, 0), phase == "s")
     known = _BY_LABEL.get(category)
     if known is not None:
-        return Kind(meaning, known, "", phase)
+        return Kind(meaning, known, "")
     if meaning is Meaning.INSTANT:
-        return Kind(meaning, ActivityType.CPU_INSTANT_EVENT, category, phase)
+        return Kind(meaning, ActivityType.CPU_INSTANT_EVENT, category)
     if meaning is Meaning.COUNTER:
-        return Kind(meaning, ActivityType.HARDWARE_COUNTERS, category, phase)
-    return Kind(meaning, _OLD.get(category, ActivityType.USER_ANNOTATION), category, phase)
+        return Kind(meaning, ActivityType.HARDWARE_COUNTERS, category)
+    return Kind(meaning, _OLD.get(category, ActivityType.USER_ANNOTATION), category)
 
 
 def _table(*kinds: ActivityType) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
