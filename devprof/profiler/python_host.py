@@ -253,15 +253,17 @@ class PythonHost:
         # work outside of every range is no mistake here, as it is where a framework records all its ops; wrong ids are
         report.host_ops &= any(ledger.notes[UNKNOWN_OP] for ledger in report.ledgers.values())
         linked = time.perf_counter_ns()
+        account: dict[str, object] = {}  # `assemble` counts what it leaves out, so this is filled afterwards
         trace = assemble(
             recording,
             lanes,
             clock=cycle.clock,
             window_start_ns=cycle.start_ns,
             window_end_ns=end_ns,
-            facts=facts_of(self.name, self._options, self.trace_id, self._metadata),
+            facts=facts_of(self.name, self._options, self.trace_id, self._metadata) | {"report": account},
         )
-        self._finished = trace.with_facts(report=cycle.capture.finish().as_dict()), report
+        account |= cycle.capture.finish().as_dict()
+        self._finished = trace, report
         stats = self.stats
         stats.disable_ns, stats.parse_ns = disabled - began, linked - disabled
         stats.tree_ns = time.perf_counter_ns() - linked

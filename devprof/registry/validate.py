@@ -8,7 +8,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import FunctionType, MethodType
 from typing import NamedTuple, cast
+from weakref import WeakKeyDictionary
 
 from devprof.contract import (
     CONTRACT_VERSION,
@@ -23,6 +25,9 @@ from devprof.registry.failures import as_plugin_error, must_propagate
 from devprof.registry.returns import PROFILER_RETURNS, SESSION_RETURNS, STUBS_RETURNS, check_return, describe
 
 __all__ = ["ProfilerFacts", "validate_build", "validate_profiler", "validate_session", "validate_stubs"]
+
+_FITTING: WeakKeyDictionary[FunctionType, set[str]] = WeakKeyDictionary()
+"""Functions that were found to fit as a method of these names."""
 
 _PROFILER_METHODS = ("name", "capabilities", "available_activities", "configure")
 _SESSION_METHODS = ("start", "stop", "process_trace")
@@ -169,6 +174,17 @@ def _check_methods(
 
 
 def _method_problem(name: str, method: object) -> str:
+    function = method.__func__ if type(method) is MethodType else None
+    known = _FITTING.get(function) if type(function) is FunctionType else None
+    if known is not None and name in known:
+        return ""  # a plugin makes a session per capture, and reading eighteen signatures takes longer than starting it
+    problem = _problem_of(name, method)
+    if not problem and type(function) is FunctionType:
+        _FITTING.setdefault(function, set()).add(name)
+    return problem
+
+
+def _problem_of(name: str, method: object) -> str:
     if not callable(method):
         return f"is {describe(method)}, expected a method"
     if inspect.iscoroutinefunction(method):

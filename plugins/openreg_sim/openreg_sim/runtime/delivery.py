@@ -87,6 +87,8 @@ class ActivityDelivery:
         with self.lock:
             with self._lock:
                 added, self._added = self._added, []
+            if not added and not len(self._left):
+                return
             rows = np.concatenate([self._left, rows_of(b"".join(added))])
             records, self._left = self._encoder.encode(rows, now_ns)
             records, dropped = self._faults.alter(records)
