@@ -39,7 +39,7 @@ def head(trace: Trace, base_ns: int) -> str:
     top["devprof"] = _own_facts(trace, {key: value for key, value in metadata.items() if key in reserved})
     top |= {"displayTimeUnit": "ms", "baseTimeNanoseconds": base_ns}
     lines = json_lines(top)
-    return "{\n" + ",\n".join(lines) + ',\n"traceEvents":[\n'
+    return "{\n" + ",\n".join(lines) + ',\n"traceEvents": [\n'
 
 
 def json_lines(top: Mapping[str, object]) -> Iterator[str]:
@@ -49,7 +49,7 @@ def json_lines(top: Mapping[str, object]) -> Iterator[str]:
         text = json_text(key)
         if text not in written:
             written.add(text)
-            yield f"{text}:{json_text(value)}"
+            yield f"{text}: {json_text(value)}"
 
 
 def tail(name: str) -> str:
@@ -58,7 +58,7 @@ def tail(name: str) -> str:
     Args:
         name: the file's name, as the user gave it.
     """
-    return f'\n],\n"traceName":{json_text(name)}\n}}\n'
+    return f'\n],\n"traceName": {json_text(name)}\n}}\n'
 
 
 def window_events(trace: Trace, base_ns: int) -> Iterator[str]:

@@ -26,12 +26,12 @@ def quoted(text: str) -> str:
 
 
 def json_text(value: object) -> str:
-    """Return a value as JSON text on one line.
+    """Return a value as JSON text on one line, with a blank after each colon: HTA finds ``"rank": 3`` in a file by that.
 
     A number that is not finite becomes a string, so does what JSON has no word for. Of two keys that read the same the later
     one holds.
     """
-    return json.dumps(_plain(value, 0), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return json.dumps(_plain(value, 0), ensure_ascii=False, allow_nan=False)
 
 
 def verbatim(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -63,16 +64,16 @@ def small_trace() -> Trace:
 
 WHOLE = """\
 {
-"schemaVersion":1,
-"deviceProperties":[{"id":0,"name":"OpenReg"}],
-"record_shapes":1,
-"trace_id":"F00",
-"user":"yes",
-"numbers":[1,2.5],
-"devprof":{"version":"0.1","plugins":{},"clock":{"offset_ns":3}},
-"displayTimeUnit":"ms",
-"baseTimeNanoseconds":1790857026000000000,
-"traceEvents":[
+"schemaVersion": 1,
+"deviceProperties": [{"id": 0, "name": "OpenReg"}],
+"record_shapes": 1,
+"trace_id": "F00",
+"user": "yes",
+"numbers": [1, 2.5],
+"devprof": {"version": "0.1", "plugins": {}, "clock": {"offset_ns": 3}},
+"displayTimeUnit": "ms",
+"baseTimeNanoseconds": 1790857026000000000,
+"traceEvents": [
 {"ph":"M","name":"process_name","ts":0.500,"pid":4321,"tid":0,"args":{"name":"python"}},
 {"ph":"M","name":"process_labels","ts":0.500,"pid":4321,"tid":0,"args":{"labels":"CPU"}},
 {"ph":"M","name":"process_sort_index","ts":0.500,"pid":4321,"tid":0,"args":{"sort_index":4321}},
@@ -101,7 +102,7 @@ WHOLE = """\
 {"ph":"i","s":"g","name":"Iteration Start: PyTorch Profiler","pid":"Traces","tid":"Trace PyTorch Profiler","ts":0.500},
 {"ph":"i","s":"g","name":"Record Window End","pid":"","tid":"","ts":10.000}
 ],
-"traceName":"trace.json"
+"traceName": "trace.json"
 }
 """
 
@@ -122,6 +123,12 @@ def test_a_packed_file_holds_the_same_text_and_equal_traces_make_equal_files(tmp
     again = (tmp_path / "a.json.gz").read_bytes()
     chrome_trace(small_trace(), tmp_path / "a.json.gz")
     assert (tmp_path / "a.json.gz").read_bytes() == again
+
+
+def test_the_rank_is_written_as_hta_looks_for_it(tmp_path: Path) -> None:
+    trace = trace_of([op("o", 0, 9)], facts={"metadata": {"distributedInfo": {"backend": "gloo", "rank": 3}}})
+    chrome_trace(trace, tmp_path / "t.json")
+    assert re.search(r'"rank":\s+(\d+)', (tmp_path / "t.json").read_text(encoding="utf-8"))
 
 
 def test_an_empty_trace_is_a_file_without_events(tmp_path: Path) -> None:

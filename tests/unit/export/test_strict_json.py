@@ -21,10 +21,10 @@ def test_a_quoted_text_reads_back_with_only_lone_surrogates_replaced(text: str) 
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        ({"é": [1, True, None, 0.1, "a"]}, '{"é":[1,true,null,0.1,"a"]}'),
-        ([float("nan"), float("inf"), -float("inf")], '["nan","inf","-inf"]'),
-        ({1: 2, "1": 3, None: 4}, '{"1":3,"None":4}'),
-        ((np.int64(3), np.float32(0.5), np.bool_(True), np.array([1, 2])), "[3,0.5,true,[1,2]]"),
+        ({"é": [1, True, None, 0.1, "a"]}, '{"é": [1, true, null, 0.1, "a"]}'),
+        ([float("nan"), float("inf"), -float("inf")], '["nan", "inf", "-inf"]'),
+        ({1: 2, "1": 3, None: 4}, '{"1": 3, "None": 4}'),
+        ((np.int64(3), np.float32(0.5), np.bool_(True), np.array([1, 2])), "[3, 0.5, true, [1, 2]]"),
         ([10**4300], f'["{hex(10**4300)}"]'),
         (b"\xff", "\"b'\\\\xff'\""),
     ],
