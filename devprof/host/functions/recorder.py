@@ -248,7 +248,8 @@ class Recorder:
         return self._what_of_code.setdefault(id(code), what)
 
     def _new_c(self, key: tuple[str, object], function: Any, argument: object) -> int:
-        bound = function if isinstance(function, BuiltinFunctionType) else function.__get__(argument)
+        # without the type, CPython crashes on a method that is defined with METH_METHOD
+        bound = function if isinstance(function, BuiltinFunctionType) else function.__get__(argument, type(argument))
         index = next(self._c_numbers)
         self._c_names[index] = repr(bound)
         return self._what_of_c.setdefault(key, index << INDEX_SHIFT | CALL_OF_C)

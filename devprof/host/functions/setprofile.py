@@ -74,6 +74,8 @@ def _hook(hooks: Hooks, gone: threading.Event) -> Callable[[FrameType, str, Any]
             enter(frame.f_code, frame.f_lasti)
         elif event == "return":
             leave(frame.f_code)
+        elif argument is sys.setprofile:
+            pass  # begun under one hook and ended under another, it would never pair up
         elif event == "c_call":
             enter_c(None, 0, argument, None)
         else:

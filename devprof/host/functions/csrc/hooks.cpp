@@ -123,6 +123,13 @@ PyObject* on_put_back(PyObject*, PyObject* const*, Py_ssize_t) {
   Py_RETURN_NONE;
 }
 
+PyObject* function_of(const char* module_name, const char* name) {
+  PyObject* const module = PyImport_ImportModule(module_name);
+  PyObject* const function = module == nullptr ? nullptr : PyObject_GetAttrString(module, name);
+  Py_XDECREF(module);
+  return function;
+}
+
 PyMethodDef put_back = {"devprof_functions", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(on_put_back)),
                         METH_FASTCALL, nullptr};
 
@@ -160,12 +167,13 @@ bool hook(PyObject*, int64_t start_tick, int64_t* others) {
   hooked.clear();
   newest_thread = 0;
   if (stand_in == nullptr && (stand_in = callback("")) == nullptr) return false;
-  PyObject* const threads = PyImport_ImportModule("_thread");
-  PyObject* const start = threads == nullptr ? nullptr : PyObject_GetAttrString(threads, "start_new_thread");
-  Py_XDECREF(threads);
+  PyObject* const start = function_of("_thread", "start_new_thread");
+  PyObject* const set = PySys_GetObject("setprofile");
   if (start == nullptr) return false;
   start_new_thread = session->functions.find(start, nullptr);
   Py_DECREF(start);
+  // a call that changes the hook is begun under one and ended under another, so it would never pair up
+  if (set != nullptr && PyCFunction_Check(set)) session->functions.ignore(reinterpret_cast<PyCFunctionObject*>(set));
   const int collecting = PyGC_Disable();  // a collection here could run Python, and with it other threads
   for_each_thread([&](PyThreadState* thread) {
     if (thread->c_profilefunc != nullptr) ++*others;

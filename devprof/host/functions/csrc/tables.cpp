@@ -26,6 +26,12 @@ std::string repr(const char* name, PyObject* self) {
   return std::string("<built-in method ") + name + " of " + Py_TYPE(self)->tp_name + " object at " + address + ">";
 }
 
+// What a bound function is told apart by: the class itself for its class methods, else the class of the object.
+PyTypeObject* owner_of(PyObject* self) {
+  if (self == nullptr) return nullptr;
+  return PyType_Check(self) ? reinterpret_cast<PyTypeObject*>(self) : Py_TYPE(self);
+}
+
 }  // namespace
 
 CodeTable::CodeTable() : slots_(kFirstSlots), mask_(kFirstSlots - 1) {}
@@ -79,7 +85,7 @@ uint32_t CFunctionTable::find(PyObject* function, PyObject* argument) noexcept {
   } else {
     return kNone;
   }
-  PyTypeObject* owner = self == nullptr ? nullptr : PyType_Check(self) ? (PyTypeObject*)self : Py_TYPE(self);
+  PyTypeObject* const owner = owner_of(self);
   for (uint64_t i = place(method, owner);; ++i) {
     const Slot& slot = slots_[i & mask_];
     if (slot.method == method && slot.owner == owner && slot.name == method->ml_name) return slot.what;
@@ -90,20 +96,32 @@ uint32_t CFunctionTable::find(PyObject* function, PyObject* argument) noexcept {
 uint32_t CFunctionTable::add(const PyMethodDef* method, PyTypeObject* owner, PyObject* self) noexcept {
   try {
     if (names_.size() >= kMostFunctions) return kNone;
-    if (names_.size() * 2 >= slots_.size()) {
-      std::vector<Slot> old(slots_.size() * 2);
-      old.swap(slots_);
-      mask_ = slots_.size() - 1;
-      for (const Slot& slot : old) insert(slot);
-    }
+    grow();
     const uint32_t what = static_cast<uint32_t>(names_.size()) << kIndexShift | kCallOfC;
     names_.push_back(repr(method->ml_name, self));
     Py_XINCREF(owner);
     insert({method, method->ml_name, owner, what});
+    ++used_;
     return what;
   } catch (const std::bad_alloc&) {
     return kNone;
   }
+}
+
+void CFunctionTable::ignore(const PyCFunctionObject* function) {
+  grow();
+  PyTypeObject* const owner = owner_of(function->m_self);
+  Py_XINCREF(owner);
+  insert({function->m_ml, function->m_ml->ml_name, owner, kNone});
+  ++used_;
+}
+
+void CFunctionTable::grow() {
+  if (used_ * 2 < slots_.size()) return;
+  std::vector<Slot> old(slots_.size() * 2);
+  old.swap(slots_);
+  mask_ = slots_.size() - 1;
+  for (const Slot& slot : old) insert(slot);
 }
 
 void CFunctionTable::insert(const Slot& slot) {

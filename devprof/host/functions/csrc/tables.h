@@ -57,6 +57,9 @@ class CFunctionTable {
   // Args: argument: what a method descriptor is called on, or null.
   uint32_t find(PyObject* function, PyObject* argument) noexcept;
 
+  // Makes `find` say kNone for a function. Throws std::bad_alloc.
+  void ignore(const PyCFunctionObject* function);
+
   const std::vector<std::string>& names() const { return names_; }
 
  private:
@@ -73,9 +76,11 @@ class CFunctionTable {
   }
   uint32_t add(const PyMethodDef* method, PyTypeObject* owner, PyObject* self) noexcept;
   void insert(const Slot& slot);
+  void grow();
 
   std::vector<Slot> slots_;
   uint64_t mask_;
+  size_t used_ = 0;
   std::vector<std::string> names_;
 };
 
