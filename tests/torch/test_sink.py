@@ -55,8 +55,8 @@ def a_step() -> None:
         {},
         {"record_shapes": True, "with_flops": True},
         {"profile_memory": True},
-        {"with_stack": True, "with_modules": True},
-        {"record_shapes": True, "with_flops": True, "profile_memory": True, "with_stack": True, "with_modules": True},
+        {"with_stack": True},
+        {"record_shapes": True, "with_flops": True, "profile_memory": True, "with_stack": True},
     ],
     ids=lambda options: "+".join(options) or "plain",
 )
@@ -277,7 +277,9 @@ def test_names_are_kept_as_they_were_recorded_whatever_is_in_them() -> None:
                 pass
     trace = devprof.torch.trace_of(prof)
     given = [trace.name_of(int(event)) for event in trace.of_type(ActivityType.USER_ANNOTATION)]
-    assert given == HOSTILE
+    assert given == [event.name() for event in prof.profiler.kineto_results.events()]
+    if torch.__version__ < "2.14":  # which cleans some of them itself
+        assert given == HOSTILE
 
 
 def test_a_names_strange_bytes_stay_readable() -> None:

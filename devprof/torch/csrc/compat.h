@@ -81,4 +81,81 @@ inline libkineto::DeviceInfo makeDeviceInfo(
 #endif
 }
 
+// From 2.14 on torch cleans the names that it gives to Kineto; its own events keep them as they were.
+constexpr bool kActivityNamesAreCleaned = DEVPROF_TORCH_AT_LEAST(14);
+
+// Kineto prints an activity's metadata through a stream, which takes most of the time there is, and pastes text into it without
+// escapes. An explicit instantiation may name a private member: it gives the values as they were added.
+#if DEVPROF_TORCH_AT_LEAST(14)
+using AddedMetadata = std::unordered_map<std::string, libkineto::TypedValue>;
+#else
+using AddedMetadata = std::unordered_map<std::string, std::pair<std::string, bool>>; // value, and whether it is text
+#endif
+using AddedMetadataMember = AddedMetadata libkineto::GenericTraceActivity::*;
+struct AddedMetadataTag {
+  friend AddedMetadataMember memberOf(AddedMetadataTag);
+};
+template <AddedMetadataMember member>
+struct AddedMetadataNamed {
+  friend AddedMetadataMember memberOf(AddedMetadataTag) { return member; }
+};
+template struct AddedMetadataNamed<&libkineto::GenericTraceActivity::metadataMap_>;
+
+#if DEVPROF_TORCH_AT_LEAST(14)
+inline std::string printed(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += {'\\', c};
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      out += fmt::format("\\u{:04x}", static_cast<int>(c));
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+template <typename Number, std::enable_if_t<std::is_arithmetic_v<Number>, int> = 0>
+std::string printed(Number value) {
+  return fmt::format("{}", value);
+}
+inline std::string printed(const libkineto::RawJson& json) {
+  return json.value;
+}
+template <typename... Kinds>
+std::string printed(const std::variant<Kinds...>& value);
+template <typename Item>
+std::string printed(const std::vector<Item>& items) {
+  std::string out = "[";
+  for (const auto& item : items) {
+    out += (out.size() > 1 ? ", " : "") + printed(item);
+  }
+  return out + "]";
+}
+template <typename... Kinds>
+std::string printed(const std::variant<Kinds...>& value) {
+  return std::visit([](const auto& one) { return printed(one); }, value);
+}
+#endif
+
+// Calls `value(key, JSON)` or `text(key, text)` for everything that was added to an activity.
+template <typename Value, typename Text>
+void visitAddedMetadata(const libkineto::GenericTraceActivity& activity, Value&& value, Text&& text) {
+  for (const auto& [key, added] : activity.*memberOf(AddedMetadataTag{})) {
+#if DEVPROF_TORCH_AT_LEAST(14)
+    if (const auto* one = std::get_if<std::string>(&added)) {
+      text(key, *one);
+    } else {
+      value(key, printed(added));
+    }
+#else
+    if (added.second) {
+      text(key, added.first);
+    } else {
+      value(key, added.first);
+    }
+#endif
+  }
+}
+
 } // namespace devprof

@@ -40,21 +40,33 @@ bool readFloat(std::string_view text, double& value) {
   return end == copy.c_str() + copy.size() && (named || std::isfinite(value));
 }
 
-// The closing quote of a string that begins at `from` (after its quote): one that a comma and the next key, or the end, follows.
-// A text may hold raw quotes, because Kineto escapes none.
+// Whether a value may end before `at`: there is the end of the text, or a comma and the next key.
+bool endsBefore(std::string_view text, size_t at) {
+  const size_t next = text.find_first_not_of(kBlank, at);
+  if (next == std::string_view::npos) {
+    return true;
+  }
+  const size_t key = text[next] == ',' ? text.find_first_not_of(kBlank, next + 1) : std::string_view::npos;
+  return key != std::string_view::npos && text[key] == '"';
+}
+
+// The closing quote of a string that begins at `from` (after its quote). A text may hold raw quotes: Kineto escapes none.
 size_t closingQuote(std::string_view text, size_t from) {
   for (size_t at = from; at < text.size(); ++at) {
     if (text[at] == '\\') {
       ++at;
-    } else if (text[at] == '"') {
-      const size_t next = text.find_first_not_of(kBlank, at + 1);
-      if (next == std::string_view::npos) {
-        return at;
-      }
-      const size_t key = text[next] == ',' ? text.find_first_not_of(kBlank, next + 1) : std::string_view::npos;
-      if (key != std::string_view::npos && text[key] == '"') {
-        return at;
-      }
+    } else if (text[at] == '"' && endsBefore(text, at + 1)) {
+      return at;
+    }
+  }
+  return text.size();
+}
+
+// Where a list or object ends whose quotes do not match: behind the first closing bracket that a value may end with.
+size_t endOfBroken(std::string_view text, size_t from) {
+  for (size_t at = from; at < text.size(); ++at) {
+    if ((text[at] == ']' || text[at] == '}') && endsBefore(text, at + 1)) {
+      return at + 1;
     }
   }
   return text.size();
@@ -79,7 +91,7 @@ size_t endOfValue(std::string_view text, size_t from) {
       return at;
     }
   }
-  return text.size();
+  return quoted || depth > 0 ? endOfBroken(text, from) : text.size();
 }
 
 // `\"` and `\\` of a text that was escaped; any other backslash is the text's own.

@@ -15,21 +15,6 @@ using libkineto::ITraceActivity;
 using torch::autograd::profiler::KinetoEvent;
 using torch::autograd::profiler::ProfilerResult;
 
-#if !DEVPROF_TORCH_AT_LEAST(14)
-// Kineto prints an activity's metadata through a stream, which takes most of the time there is. An explicit instantiation may
-// name a private member: it gives the values as they were added, before they are pasted into JSON.
-using MetadataMap = std::unordered_map<std::string, std::pair<std::string, bool>>;
-using MetadataMember = MetadataMap GenericTraceActivity::*;
-struct MetadataTag {
-  friend MetadataMember memberOf(MetadataTag);
-};
-template <MetadataMember member>
-struct Named {
-  friend MetadataMember memberOf(MetadataTag) { return member; }
-};
-template struct Named<&GenericTraceActivity::metadataMap_>;
-#endif
-
 // Kineto's own class, and no other that is derived from it.
 const GenericTraceActivity* asGeneric(const ITraceActivity& activity) {
   return typeid(activity) == typeid(GenericTraceActivity) ? static_cast<const GenericTraceActivity*>(&activity)
@@ -194,18 +179,12 @@ void TraceColumns::readFixed(uint32_t event, const ITraceActivity& activity) {
 }
 
 void TraceColumns::readItems(uint32_t event, const ITraceActivity& activity) {
-#if !DEVPROF_TORCH_AT_LEAST(14)
   if (const GenericTraceActivity* generic = asGeneric(activity)) {
-    for (const auto& [key, value] : generic->*memberOf(MetadataTag{})) {
-      if (value.second) {
-        items.addText(key, event, value.first);
-      } else {
-        items.addPrinted(key, event, value.first);
-      }
-    }
-  } else
-#endif
-  {
+    visitAddedMetadata(
+        *generic,
+        [&](const std::string& key, const std::string& value) { items.addPrinted(key, event, value); },
+        [&](const std::string& key, const std::string& text) { items.addText(key, event, text); });
+  } else {
     items.addMetadataJson(event, activity.metadataJson());
   }
   for (const auto& [key, value] : activity.counterValues()) {
@@ -254,6 +233,9 @@ void TraceColumns::readTorchEvent(uint32_t event, const KinetoEvent& given) {
   constexpr uint8_t kFunction = 0, kUserScope = 7; // at::RecordScope
   const auto thread = static_cast<int64_t>(given.startThreadId()), end_thread = static_cast<int64_t>(given.endThreadId());
   rows.all[row[event]].torch_thread = thread;
+  if (kActivityNamesAreCleaned) {
+    name[event] = texts.number(given.name());
+  }
   if (given.isAsync() || thread != end_thread) {
     items.of("End thread").ints.add(event, end_thread);
   }
