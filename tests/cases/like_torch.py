@@ -5,13 +5,14 @@ Both are read through the same attributes, so that what is compared is what a us
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from devprof.store import Trace
 
-__all__ = ["GROUPINGS", "averages_read", "cells", "differing", "events_read"]
+__all__ = ["GROUPINGS", "averages_read", "differing", "events_read", "unlike"]
 
 GROUPINGS: list[tuple[bool, int, bool]] = [
     (False, 0, False),
@@ -96,16 +97,34 @@ def differing(mine: Sequence[Value], theirs: Sequence[Value]) -> dict[str, list[
     return found
 
 
-def cells(table: str) -> list[list[str]]:
-    """Return the words of a table's lines without rules; the last digit of a number may be rounded either way."""
-    return [
-        [_rounded(word) for word in line.split()] for line in table.splitlines() if line[:1] not in ("-", "=") and line
-    ]
+def unlike(mine: str, theirs: str, *, without: str = "", in_order: bool = True) -> list[tuple[list[str], list[str]]]:
+    """Return the lines of two tables that differ, as words; rules are left out.
+
+    A number may differ by one in its last place: both round, and torch adds up floats.
+
+    Args:
+        mine, theirs: the tables.
+        without: a row of that name is left out of both.
+        in_order: whether the rows must stand in the same order.
+    """
+    ours, torchs = ([words for words in _words(table) if words[0] != without] for table in (mine, theirs))
+    if not in_order:
+        ours, torchs = sorted(ours), sorted(torchs)
+    pairs = list(itertools.zip_longest(ours, torchs, fillvalue=[]))
+    return [(a, b) for a, b in pairs if len(a) != len(b) or not all(map(_alike, a, b))]
 
 
-def _rounded(word: str) -> str:
-    number = re.fullmatch(r"(-?\d+\.\d+)(s|ms|us|%)", word)
-    return word if number is None else f"{float(number[1]) + 1e-9:.{len(number[1].partition('.')[2]) - 1}f}{number[2]}"
+def _words(table: str) -> list[list[str]]:
+    return [line.split() for line in table.splitlines() if line and line[0] not in "-="]
+
+
+def _alike(mine: str, theirs: str) -> bool:
+    ours, torchs = (re.fullmatch(r"(-?\d+)\.(\d+)(s|ms|us|%|)", word) for word in (mine, theirs))
+    if ours is None or torchs is None:
+        return mine == theirs
+    if (len(ours[2]), ours[3]) != (len(torchs[2]), torchs[3]):
+        return False
+    return abs(int(ours[1] + ours[2]) - int(torchs[1] + torchs[2])) <= 1
 
 
 def _ns(time_us: float) -> int:

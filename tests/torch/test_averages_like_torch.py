@@ -20,7 +20,7 @@ from toyland import Join, Runtime
 from devprof import analysis
 from devprof.model import ActivityType
 from devprof.torch import trace_of
-from tests.cases.like_torch import GROUPINGS, averages_read, cells, differing, events_read
+from tests.cases.like_torch import GROUPINGS, averages_read, differing, events_read, unlike
 
 CPU_ONLY = (ProfilerActivity.CPU,)
 EVERYTHING = {"record_shapes": True, "profile_memory": True, "with_flops": True}
@@ -139,7 +139,12 @@ def test_nested_ranges_and_recursion_are_torchs() -> None:
 def test_forks_are_torchs(forked: Any) -> None:
     prof = recorded(lambda: forked(torch.ones(3)), record_shapes=True)
     assert any(one.name == "<forked function>" for one in prof.events())
-    assert all_differences(prof) == {}
+    trace = trace_of(prof)
+    found = differing(events_read(analysis.events(trace), trace), events_read(prof.events(), trace))
+    # a script that waits goes on, and ends, on the thread of its fork: at times after the profile has stopped, and then
+    # Kineto's trace and torch's list give it different ends
+    assert {name for differences in found.values() for name, _, _ in differences} <= {"_forked"}
+    assert found.keys() <= {"end", "cpu_time", "cpu_time_total"}
 
 
 def test_ranges_that_end_on_another_thread_are_torchs() -> None:
@@ -219,13 +224,13 @@ def test_tables_hold_what_torchs_hold(join: Join, asked: dict[str, Any]) -> None
     join(toyland.scripted(script=runtime.script))
     prof = recorded(work_on_a_device(runtime), toyland.BOTH, record_shapes=True, profile_memory=True)
     listed = analysis.events(trace_of(prof))
-    # torch's sums of floats differ in the last place, so that it finds an order where sums are equal
-    in_order: Callable[[Any], Any] = sorted if asked.get("sort_by", "").startswith(("device", "self_cuda")) else list
+    # torch adds up floats, and so finds an order where sums are equal
+    in_order = not asked.get("sort_by", "").startswith(("device", "self_cuda"))
     for by_shape in (False, True):
         mine = listed.key_averages(group_by_input_shape=by_shape).table(**asked)
         theirs = prof.key_averages(group_by_input_shape=by_shape).table(**asked)
-        assert in_order(cells(mine)) == in_order(cells(theirs))
-    assert in_order(cells(listed.table(**asked))) == in_order(cells(prof.events().table(**asked)))
+        assert unlike(mine, theirs, in_order=in_order) == []
+    assert unlike(listed.table(**asked), prof.events().table(**asked), in_order=in_order) == []
 
 
 def test_totals_are_torchs(model: torch.nn.Module) -> None:
