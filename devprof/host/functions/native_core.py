@@ -115,6 +115,7 @@ class NativeCore:
     def forget(self) -> None:
         """Take the hooks out, and drop what was recorded."""
         if self._began:
+            self._began = False  # a stop that comes later, as when the program ends, finds nothing
             self._unhook()
             self._library.devprof_functions_drop()
 
