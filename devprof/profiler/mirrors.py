@@ -20,13 +20,17 @@ _Pop = ctypes.CFUNCTYPE(None, ctypes.c_uint32)
 def mirrors_of(lanes: Iterable[Lane]) -> list[Mirror]:
     """Return the pushes and pops of the plugins that want them.
 
-    A plugin that has native ones only while its library is loaded gets its Python ones called where it is not.
+    A plugin that has native ones only while its library is loaded gets its Python ones called where it is not, unless it gives
+    two zeros: it reads the ids itself.
     """
-    found = ((lane, lane.native_correlation) for lane in lanes if lane.alive)
+    wanting = [
+        lane for lane in lanes if lane.alive and lane.plugin.capabilities.correlation is not CorrelationAccess.READ
+    ]
+    found = [(lane, lane.native_correlation) for lane in wanting]
     return [
         (lane.push, lane.pop) if native is None else _native(native)
         for lane, native in found
-        if native is not None or lane.plugin.capabilities.correlation is not CorrelationAccess.READ
+        if native is None or native.push or native.pop
     ]
 
 

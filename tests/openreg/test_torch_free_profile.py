@@ -119,6 +119,34 @@ def test_a_schedule_writes_one_file_for_each_cycle_and_work_knows_its_step(free:
     assert facts == {"steps": [named[:2], named[2:]], "files": 2, "launches": 4, "parts": 2}
 
 
+def test_work_of_pools_and_of_tasks_that_take_turns_belongs_to_the_right_range(free: Any) -> None:
+    facts = free(
+        """
+        import asyncio
+        from concurrent.futures import ThreadPoolExecutor
+
+        async def task(number):
+            with devprof.record_function(f"task {number}"):
+                await asyncio.sleep(0)
+                runtime().launch(f"of task {number}")
+                await asyncio.sleep(0)
+
+        async def tasks():
+            await asyncio.gather(*(task(number) for number in range(3)))
+
+        with devprof.profile() as prof:
+            with devprof.record_function("pool"), ThreadPoolExecutor(2) as pool:
+                list(pool.map(lambda _: runtime().launch("of the pool"), range(2)))
+            asyncio.run(tasks())
+        free_work.say(work=sorted([one.name, one.op, one.user] for one in free_work.told(prof.trace)))
+        """
+    )
+    assert facts["work"] == [
+        *[[f"of task {number}", f"task {number}", f"task {number}"] for number in range(3)],
+        *[["of the pool", "pool", "pool"]] * 2,
+    ]
+
+
 def test_memory_of_the_device_is_in_the_trace_with_its_range(free: Any) -> None:
     facts = free(
         """

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence, Set
 
+from devprof import correlation
 from devprof.contract import (
     ActivityLogger,
     Capabilities,
@@ -67,6 +68,8 @@ class OpenRegProfilerSession:
     def __init__(self, activity_types: Set[ActivityType], config: SessionConfig) -> None:
         self._kinds = {KINDS[kind] for kind in activity_types} | {ActivityKind.EXTERNAL_CORRELATION}
         self._config = config
+        # without torch ranges belong to tasks, not to threads, and a call from Python can ask for the one it is in
+        self._asks = config.host == "python"
         self._status = TraceStatus.READY
         self._completed: list[tuple[bytearray, int]] = []
         self._errors: list[str] = []
@@ -77,6 +80,7 @@ class OpenRegProfilerSession:
         activity.orActivityFlushAll(force=True)
         activity.orActivityGetNumDroppedRecords()
         activity.orActivityRegisterCallbacks(self._buffer_requested, self._buffer_completed)
+        runtime().tracer.ask = correlation.current if self._asks else None
         activity.orActivityEnableTracing(self._kinds)
         if self._config.profile_memory:
             runtime().memory_listener = self._config.memory
@@ -88,6 +92,7 @@ class OpenRegProfilerSession:
             return
         self._status = TraceStatus.PROCESSING
         activity.orActivityDisableTracing()
+        runtime().tracer.ask = None
         runtime().memory_listener = None
         for device in range(runtime().device_count):
             self._wait_for(device)
@@ -134,10 +139,10 @@ class OpenRegProfilerSession:
         return activity.orActivityGetTimestamp()
 
     def native_correlation(self) -> NativeCorrelation | None:
-        """Return the native device's push and pop, where torch has loaded it."""
+        """Return the native device's push and pop, where torch has loaded it; nothing to call where launches ask themselves."""
         library = native_library()
         if library is None:
-            return None
+            return NativeCorrelation(0, 0) if self._asks else None
         addresses = (ctypes.cast(f, ctypes.c_void_p).value for f in (library.orTracerPush, library.orTracerPop))
         return NativeCorrelation(*(address or 0 for address in addresses))
 

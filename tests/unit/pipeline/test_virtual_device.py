@@ -77,7 +77,8 @@ def captured(runtime: Runtime, seed: int) -> LaneResult:
     profiler = OpenRegProfiler()
     kinds = frozenset(profiler.available_activities())
     plugin = RegisteredProfiler("openreg", profiler, profiler.capabilities(), kinds, PluginInfo("openreg"))  # type: ignore[arg-type]
-    session = CaptureSession([plugin], SessionConfig(host="python", now_ns=lambda: START))
+    # the ids are pushed by hand, as torch pushes them; devprof's own host would be asked
+    session = CaptureSession([plugin], SessionConfig(host="torch", now_ns=lambda: START))
     session.prepare(kinds)
     session.start()
     run(runtime, seed)

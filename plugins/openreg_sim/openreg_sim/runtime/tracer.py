@@ -2,7 +2,8 @@
 
 One stack per thread and kind, behind one flag. Enabling starts an epoch, and a stack of an earlier epoch counts as empty, so
 that pushes without a pop do not leak from one capture into the next. Where the native device is loaded, its tracer holds the
-stacks, because torch's ops push on it without Python; else they are here.
+stacks, because torch's ops push on it without Python; else they are here. A client whose framework can be asked at any time
+may have calls from Python ask it, which is right also where tasks take turns on a thread.
 """
 
 from __future__ import annotations
@@ -64,6 +65,8 @@ class OpenRegTracer:
 
     def __init__(self, find_native: Callable[[], ctypes.CDLL | None] = lambda: None) -> None:
         self.enabled = False
+        self.ask: Callable[[], tuple[int, int]] | None = None
+        """Gives the op id and user id of the calling thread or task; the stacks here are only for what it does not know."""
         self._find_native = find_native
         self._native: ctypes.CDLL | None = None
         self._native_unbalanced = 0
@@ -121,6 +124,10 @@ class OpenRegTracer:
         """Return the calling thread's innermost op id and user id; 0 where there is none."""
         if not self.enabled:
             return 0, 0
+        if self.ask is not None:
+            op_id, user_id = self.ask()
+            if op_id or user_id or self._native is not None:
+                return op_id, user_id
         if self._native is not None:
             return self._native.orTracerTop(0), self._native.orTracerTop(1)
         operator, user = self._mine().ids

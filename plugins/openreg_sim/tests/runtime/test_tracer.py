@@ -145,3 +145,16 @@ def test_with_a_native_device_its_stacks_are_the_ones() -> None:
     assert tracer.counts() == TracerCounts(unbalanced_pops=1, pushes=None, pops=None, stale=None)
     tracer.disable()
     assert library.switched == [-ALL_KINDS, ALL_KINDS, -ALL_KINDS]
+
+
+def test_who_can_be_asked_goes_before_the_stacks_which_are_for_what_it_does_not_know() -> None:
+    tracer = OpenRegTracer()
+    tracer.enable()
+    tracer.push(OP, 7)
+    known = [(3, 4), (0, 0)]
+    tracer.ask = lambda: known[0]
+    assert tracer.current() == (3, 4)
+    known.pop(0)
+    assert tracer.current() == (7, 0)
+    tracer.disable()
+    assert tracer.current() == (0, 0)
