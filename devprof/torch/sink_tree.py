@@ -41,13 +41,18 @@ def parents(columns: dict[str, npt.NDArray[np.generic]], on_device: npt.NDArray[
 
 
 def _launch_of(columns: dict[str, npt.NDArray[np.generic]], work: Longs) -> Longs:
-    """Return the launch whose arrow ends at each piece of device work, -1: none."""
-    flow = columns["flow_id"].astype(np.int64)
-    arrow = (columns["flow_type"] == _ASYNC_CPU_GPU) & (flow != 0)
-    launches = np.flatnonzero(arrow & (columns["flow_start"] != 0) & _LAUNCH[columns["type"]])
-    if not len(launches) or not len(work):
-        return np.full(len(work), -1, dtype=np.int64)
-    order = np.argsort(flow[launches], kind="stable")
-    numbers = flow[launches][order]
-    at = np.minimum(np.searchsorted(numbers, flow[work]), len(numbers) - 1)
-    return np.where(arrow[work] & (numbers[at] == flow[work]), launches[order][at], -1)
+    """Return the launch of each piece of device work, -1: none: where its arrow begins, else the call with its number."""
+    is_launch = _LAUNCH[columns["type"]]
+    flow, number = columns["flow_id"].astype(np.int64), columns["id"].astype(np.int64)
+    arrow = np.where(columns["flow_type"] == _ASYNC_CPU_GPU, flow, 0)
+    by_arrow = _first(arrow, np.flatnonzero(is_launch & (columns["flow_start"] != 0)), arrow[work])
+    return np.where(by_arrow >= 0, by_arrow, _first(number, np.flatnonzero(is_launch), number[work]))
+
+
+def _first(key: Longs, among: Longs, wanted: Longs) -> Longs:
+    """Return the first event of `among` that has the key, for each wanted one, -1: none; 0 is no key."""
+    if not len(among):
+        return np.full(len(wanted), -1, dtype=np.int64)
+    among = among[np.argsort(key[among], kind="stable")]
+    at = np.minimum(np.searchsorted(key[among], wanted), len(among) - 1)
+    return np.where((wanted != 0) & (key[among][at] == wanted), among[at], -1)

@@ -75,6 +75,18 @@ TEXTS: dict[str, Read] = {
     '"a": ["x", "y"z"], "b": 1': [("json", "a", '["x", "y"z"]'), ("int", "b", "1")],
     '"a": ["x", "y"z"]': [("json", "a", '["x", "y"z"]')],
     '"a": [1, [2], "b": 1': [("json", "a", "[1, [2]"), ("int", "b", "1")],
+    # as Kineto's CUPTI part prints a kernel and a copy
+    '"device": 0, "stream": 7, "registers per thread": 32, "blocks per SM": 0.25, "grid": [1, 2, 3]': [
+        ("int", "device", "0"),
+        ("int", "stream", "7"),
+        ("int", "registers per thread", "32"),
+        ("float", "blocks per SM", "0.25"),
+        ("json", "grid", "[1, 2, 3]"),
+    ],
+    '\n      "bytes": 4096,\n      "memory bandwidth (GB/s)": "N/A"\n    ': [
+        ("int", "bytes", "4096"),
+        ("text", "memory bandwidth (GB/s)", "N/A"),
+    ],
     '"a key: with, marks": 3': [("int", "a key: with, marks", "3")],
     '"a": word, "b": 1': [("json", "a", "word"), ("int", "b", "1")],
     '"a": "open': [("text", "a", "open")],
