@@ -11,18 +11,26 @@ import importlib.util
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 
 import torch
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.setting import Gate
-from devprof.host import HostRecorder, RecordFunction, record_function
+from devprof.host import HostRecorder, RecordFunction, quick, record_function
+from devprof.host.build_spec import RANGES as RANGES_LIBRARY
+from devprof.native import build
 
 __all__ = ["gates"]
 
 RANGES, ROUNDS = 20_000, 21
+
+_SHOWN = {
+    "reused": "an active one, the same object each time",
+    "op": "an active RecordFunction",
+    "nvtx": "nvtx.annotate without a tool",
+}
 
 
 class _Empty:
@@ -106,6 +114,13 @@ def _off() -> Iterator[None]:
 
 
 @contextmanager
+def _in_python() -> Iterator[None]:
+    quick.slow_down()
+    yield
+    quick.quicken()
+
+
+@contextmanager
 def _recording() -> Iterator[None]:
     recorder = HostRecorder()
     recorder.start()
@@ -114,21 +129,27 @@ def _recording() -> Iterator[None]:
 
 
 @contextmanager
+def _recording_in_python() -> Iterator[None]:
+    with _recording(), _in_python():
+        yield
+
+
+@contextmanager
 def _torch_recording() -> Iterator[None]:
     with profile(activities=[ProfilerActivity.CPU]):
         yield
 
 
-Setup = Callable[[], "contextmanager[None]"]  # type: ignore[type-arg]
+Measured = tuple[Callable[[], None], Callable[[], AbstractContextManager[None]]]
 
 
-def _times(wanted: dict[str, tuple[Callable[[], None], object]]) -> dict[str, float]:
+def _times(wanted: dict[str, Measured]) -> dict[str, float]:
     """Return the median ns per range of each, the loop itself taken off; they take turns."""
     took: dict[str, list[int]] = {name: [] for name in wanted}
     for round_number in range(ROUNDS + 1):
         for name, (body, setup) in wanted.items():
             gc.collect()
-            with setup():  # type: ignore[operator]
+            with setup():
                 began = time.thread_time_ns()
                 body()
                 spent = time.thread_time_ns() - began
@@ -138,7 +159,7 @@ def _times(wanted: dict[str, tuple[Callable[[], None], object]]) -> dict[str, fl
     return {name: (statistics.median(spent) - loop) / RANGES for name, spent in took.items()}
 
 
-def _nvtx() -> dict[str, tuple[Callable[[], None], object]]:
+def _nvtx() -> dict[str, Measured]:
     if importlib.util.find_spec("nvtx") is None:
         return {}
     import nvtx
@@ -152,43 +173,45 @@ def _nvtx() -> dict[str, tuple[Callable[[], None], object]]:
 
 
 def gates() -> list[Gate]:
-    """Measure ranges that nobody records, decorated functions, and ranges in a session."""
-    ns = _times(
-        {
-            "loop": (_loop, _off),
-            "empty": (_empty, _off),
-            "inactive": (_ours, _off),
-            "call": (_calls, _off),
-            "decorated": (_decorated_calls, _off),
-            "active": (_ours, _recording),
-            "reused": (_reused, _recording),
-            "nested": (_nested, _recording),
-            "op": (_ops, _recording),
-            "torch": (_torchs, _torch_recording),
-            **_nvtx(),
-        }
-    )
-    per = {name: f"{spent:.0f} ns" for name, spent in ns.items()}
-    shown = [
-        Gate("ranges: an active one used again", ns["reused"], None, "ns", "the same object each time"),
-        Gate("ranges: an active one inside another", ns["nested"], None, "ns"),
-        Gate("ranges: an active RecordFunction", ns["op"], None, "ns"),
-        Gate("ranges: a decorated function while nobody records, added", ns["decorated"] - ns["call"], None, "ns"),
+    """Measure ranges that nobody records, decorated functions, and ranges in a session; compiled, and in Python alone."""
+    build(RANGES_LIBRARY)
+    wanted: dict[str, Measured] = {
+        "loop": (_loop, _off),
+        "empty": (_empty, _off),
+        "inactive": (_ours, _off),
+        "inactive, Python": (_ours, _in_python),
+        "call": (_calls, _off),
+        "decorated": (_decorated_calls, _off),
+        "active": (_ours, _recording),
+        "active, Python": (_ours, _recording_in_python),
+        "reused": (_reused, _recording),
+        "nested": (_nested, _recording),
+        "op": (_ops, _recording),
+        "torch": (_torchs, _torch_recording),
+        **_nvtx(),
+    }
+    quick.quicken()
+    ns = _times(wanted)
+    return [*_held(ns), *(Gate(f"ranges: {text}", ns[name], None, "ns") for name, text in _SHOWN.items() if name in ns)]
+
+
+def _held(ns: dict[str, float]) -> list[Gate]:
+    ratios = [
+        ("inactive / an empty context manager class", "inactive", "empty", 2.0),
+        ("inactive / an empty context manager class, nothing compiled", "inactive, Python", "empty", 2.0),
+        ("active / torch's in its session", "active", "torch", 0.1),
+        ("active inside another / torch's in its session", "nested", "torch", None),
+        ("active / torch's in its session, nothing compiled", "active, Python", "torch", None),
     ]
-    if "nvtx" in ns:
-        shown.append(Gate("ranges: nvtx.annotate without a tool", ns["nvtx"], None, "ns"))
     return [
+        Gate(f"ranges: {text}", ns[one] / ns[other], bound, detail=f"{ns[one]:.0f} / {ns[other]:.0f} ns")
+        for text, one, other, bound in ratios
+    ] + [
         Gate(
-            "ranges: inactive / empty class",
-            ns["inactive"] / ns["empty"],
-            2.0,
-            detail=f"{per['inactive']} / {per['empty']}",
-        ),
-        Gate(
-            "ranges: active / torch's in its session",
-            ns["active"] / ns["torch"],
-            0.1,
-            detail=f"{per['active']} / {per['torch']}",
-        ),
-        *shown,
+            "ranges: what a decorator adds to a call while nobody records",
+            ns["decorated"] - ns["call"],
+            None,
+            "ns",
+            detail="nothing where DEVPROF_DISABLE=1 was set when it was decorated",
+        )
     ]

@@ -17,6 +17,7 @@ from devprof.host.memory import RangeMemoryReporter
 from devprof.host.mirrors import Mirror, Mirrors
 from devprof.host.provider import RangeProvider
 from devprof.host.queues import Queue, ThreadQueues
+from devprof.host.quick import with_choice
 from devprof.host.recording import HostOptions, HostRecording
 from devprof.host.watching import arrange
 
@@ -68,6 +69,7 @@ class HostRecorder:
 
         Raises:
             SessionError: another recorder records in this process, or this one has started before.
+            UsageError, BuildError: ``DEVPROF_RANGES`` asks for what there is not.
         """
         global _active
         with GATE.lock:
@@ -132,6 +134,8 @@ class HostRecorder:
 
     def _begin(self) -> None:
         options = self.options
+        if options.record_ranges:
+            with_choice()
         if options.with_stack:
             from devprof.host.functions import function_tracer
 
