@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ("import_time", "idle", "per_op", "session", "delivery", "averages", "export")
+NAMES = ("import_time", "idle", "per_op", "session", "delivery", "functions", "averages", "export")
 
 
 def main() -> None:

@@ -6,10 +6,6 @@ import os
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 
-import torch
-
-from devprof.torch import install
-
 __all__ = ["Gate", "renamed_backend"]
 
 
@@ -48,6 +44,10 @@ def renamed_backend() -> str:
 
     Installed plugins are left out, so that only the plugin that is measured takes part.
     """
+    import torch
+
+    from devprof.torch import install
+
     os.environ["DEVPROF_BLOCK_PLUGINS"] = ",".join(entry.name for entry in entry_points(group="devprof.plugins"))
     install()
     name = torch._C._get_privateuse1_backend_name()

@@ -78,14 +78,11 @@ def paired(threads: Sequence[EventArray], *, stop_ticks: int) -> Calls:
         threads: events of each thread.
         stop_ticks: end of what is still open.
     """
-    stream = _stream(threads)
-    order, ends = _matched(stream)
-    mended = np.unique(stream.thread[order[:-1][_strangers(stream, order, ends)]]) if len(order) else np.empty(0, int)
-    if len(mended):
-        bad = set(mended.tolist())
-        stream = _stream([_mended(events) if i in bad else events for i, events in enumerate(threads)])
-        order, ends = _matched(stream)
-    return _calls(stream, order, ends, stop_ticks, len(mended))
+    matched = _matched(_stream(threads))
+    mended = set(matched.stream.thread[matched.strangers()].tolist())
+    if mended:
+        matched = _matched(_stream([_mended(one) if i in mended else one for i, one in enumerate(threads)]))
+    return _calls(matched, stop_ticks, len(mended))
 
 
 def _stream(threads: Sequence[EventArray]) -> _Stream:
@@ -115,27 +112,37 @@ def _levels(stream: _Stream) -> npt.NDArray[np.int64]:
     return np.asarray(level + np.repeat(below, np.diff(stream.first, append=len(level))))
 
 
-def _matched(stream: _Stream) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return the events ordered by level and time, and which of them (but the last) is an enter that the next one ends."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Matched:
+    """Events by level and time: `order` sorts them, `level` belongs to the sorted ones.
+
+    `ends` says which of them (but the last) is an enter that the next one ends.
+    """
+
+    stream: _Stream
+    order: npt.NDArray[np.int64]
+    level: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.bool_]
+
+    def strangers(self) -> npt.NDArray[np.int64]:
+        """Return the enters that are ended by a leave of another function."""
+        identity = (self.stream.events["what"] & ~_FLAGS)[self.order]
+        return np.asarray(self.order[:-1][self.ends & (identity[:-1] != identity[1:])])
+
+
+def _matched(stream: _Stream) -> _Matched:
     levels = _levels(stream)
     narrow = levels.astype(np.uint16) if levels.max(initial=0) < 2**16 else levels
     order = np.argsort(narrow, kind="stable")  # of 16 bits: a radix sort
-    same = np.diff(levels[order]) == 0
-    return order, same & ~stream.leave[order][:-1]
+    level = levels[order]
+    return _Matched(stream, order, level, (np.diff(level) == 0) & ~stream.leave[order][:-1])
 
 
-def _strangers(stream: _Stream, order: npt.NDArray[np.int64], ends: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return the pairs whose leave is of another function than the enter."""
-    identity = (stream.events["what"] & ~_FLAGS)[order]
-    return np.asarray(ends & (identity[:-1] != identity[1:]))
-
-
-def _calls(
-    stream: _Stream, order: npt.NDArray[np.int64], ends: npt.NDArray[np.bool_], stop_ticks: int, mended: int
-) -> Calls:
-    enters = np.flatnonzero(~stream.leave)
+def _calls(matched: _Matched, stop_ticks: int, mended: int) -> Calls:
+    stream, order, ends = matched.stream, matched.order, matched.ends
     end_of = np.full(len(stream.leave), -1)
     end_of[order[:-1][ends]] = order[1:][ends]
+    enters = np.flatnonzero(~stream.leave)
     end_of, events = end_of[enters], stream.events[enters]
     finished = end_of >= 0
     return Calls(
@@ -144,21 +151,22 @@ def _calls(
         events["extra"].copy(),
         events["tick"].copy(),
         np.where(finished, stream.events["tick"][end_of], stop_ticks),
-        _parents(stream, enters),
+        _parents(matched),
         finished,
         mended,
     )
 
 
-def _parents(stream: _Stream, enters: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _parents(matched: _Matched) -> npt.NDArray[np.int64]:
     """Return for every enter the latest enter before it that is one level up, as an index among the enters."""
-    place = _levels(stream)[enters] * len(stream.leave)  # ascending by level, then time
-    order = np.argsort(place, kind="stable")
-    sorted_places = (place + enters)[order]
-    above = (place - len(stream.leave) + enters)[order]
-    found = order[np.maximum(np.searchsorted(sorted_places, above) - 1, 0)]
+    stream = matched.stream
+    enter = ~stream.leave[matched.order]
+    enters = matched.order[enter]
+    place = matched.level[enter] * len(stream.leave) + enters  # ascending
+    above = enters[np.maximum(np.searchsorted(place, place - len(stream.leave)) - 1, 0)]
+    number = np.cumsum(~stream.leave) - 1
     parent = np.empty(len(enters), np.int64)
-    parent[order] = np.where(stream.depth[enters][order] > 1, found, -1)
+    parent[number[enters]] = np.where(stream.depth[enters] > 1, number[above], -1)
     return parent
 
 

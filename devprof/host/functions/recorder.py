@@ -9,7 +9,7 @@ import itertools
 import sys
 import threading
 from collections.abc import Callable
-from types import BuiltinFunctionType, CodeType, FrameType, MethodDescriptorType
+from types import BuiltinFunctionType, CodeType, FrameType, MethodDescriptorType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -29,7 +29,7 @@ from devprof.host.functions.threads import name_here, native_id_and_name
 
 __all__ = ["Hooks", "Recorder"]
 
-_CALLS_PER_SEAL = 1 << 14
+_BETWEEN_SEALS = (1 << 14) - 1  # calls
 _T = TypeVar("_T")
 _Add = Callable[[tuple[int, int, int]], None]
 
@@ -74,7 +74,7 @@ class _Block:
 
 
 def _as_array(numbers: list[int]) -> EventArray:
-    table = np.array(numbers, np.int64).reshape(-1, 3)
+    table = np.fromiter(numbers, np.int64, len(numbers)).reshape(-1, 3)
     events = np.empty(len(table), EVENT)
     events["tick"], events["what"], events["extra"] = table.T
     return events
@@ -95,6 +95,9 @@ class Recorder:
         self._c_names: dict[int, str] = {}
         self._numbers, self._c_numbers = itertools.count(), itertools.count()
         self._what_of_code: dict[int, int] = {}
+        self._leave_of_code: dict[int, int] = {}
+        self._what_of_module: dict[int, int] = {}
+        self._what_of_function: dict[object, int] = {}
         self._what_of_c: dict[tuple[str, object], int] = {}
         self._modules = Modules()
         self._blocks: list[_Block] = []
@@ -127,8 +130,8 @@ class Recorder:
         Args:
             frames_between: frames of hooks between the traced frame and ``enter``.
         """
-        enter_c, leave_c = self._hooks_of_c()
-        return Hooks(self._hook_of_enter(frames_between), self._hook_of_leave(), enter_c, leave_c)
+        enter, leave = self._hook_of_enter(frames_between), self._hook_of_leave()
+        return Hooks(enter, leave, self._hook_of_enter_c(), self._hook_of_leave_c())
 
     def captured(self) -> Captured:
         """Return everything that was recorded."""
@@ -138,83 +141,98 @@ class Recorder:
             threads, _by_number(self._codes), _by_number(self._c_names), self._modules.seen, next(self._beyond)
         )
 
+    # The hooks repeat themselves where a function between them would be: each call costs as much as what it does.
+
     def _hook_of_enter(self, frames_between: int) -> Callable[..., None]:
-        known, begin, depth = self._what_of_code, self._hook_of_begin(), frames_between + 1
+        known, budget, here, ticks = self._what_of_code, self._budget, self._here, self._ticks
+        depth = frames_between + 2
 
         def enter(code: CodeType, offset: int, _: object = None) -> None:
             what = known.get(id(code))
             if what is None:
-                what = self._new_code(code)
-            if what & MODULE:
-                index = self._modules.index(sys._getframe(depth))
-                what, offset = (what & ~MODULE, offset) if index < 0 else (what, index)
-            begin(what, offset)
+                what, offset = self._new_or_module(code, offset, depth)
+            number = next(budget, None)
+            if (number is None or not number & _BETWEEN_SEALS) and self._stops(number):
+                return
+            try:
+                add = here.add
+            except AttributeError:
+                add = self._register()
+            add((ticks(), what, offset))
 
         return enter
 
     def _hook_of_leave(self) -> Callable[..., None]:
-        known, ticks, end = self._what_of_code, self._ticks, self._hook_of_end()
+        known, full, here, ticks = self._leave_of_code, self._full, self._here, self._ticks
 
         def leave(code: CodeType, _: int = 0, __: object = None) -> None:
             tick = ticks()
+            if full and self._skips():
+                return
             what = known.get(id(code))
-            end(tick, self._new_code(code) if what is None else what)
+            if what is None:
+                what = self._what_of(code) & ~MODULE | LEAVE
+            try:
+                add = here.add
+            except AttributeError:
+                add = self._register()
+            add((tick, what, 0))
 
         return leave
 
-    def _hooks_of_c(self) -> tuple[Callable[..., None], Callable[..., None]]:
-        known, ticks, begin, end = self._what_of_c, self._ticks, self._hook_of_begin(), self._hook_of_end()
+    def _hook_of_enter_c(self) -> Callable[..., None]:
+        known, budget, here, ticks = self._what_of_function, self._budget, self._here, self._ticks
 
         def enter_c(_: object, __: int, function: Any, argument: object) -> None:
-            key = _key_of_c(function, argument)
-            if key is not None:
-                begin(known.get(key) or self._new_c(key, function, argument), 0)
+            what = (known.get(function) if type(function) is BuiltinFunctionType else None) or self._what_c(
+                function, argument
+            )
+            if not what:
+                return
+            number = next(budget, None)
+            if (number is None or not number & _BETWEEN_SEALS) and self._stops(number):
+                return
+            try:
+                add = here.add
+            except AttributeError:
+                add = self._register()
+            add((ticks(), what, 0))
+
+        return enter_c
+
+    def _hook_of_leave_c(self) -> Callable[..., None]:
+        known, full, here, ticks = self._what_of_function, self._full, self._here, self._ticks
 
         def leave_c(_: object, __: int, function: Any, argument: object) -> None:
             tick = ticks()
-            key = _key_of_c(function, argument)
-            if key is not None:
-                end(tick, known.get(key) or self._new_c(key, function, argument))
-
-        return enter_c, leave_c
-
-    def _hook_of_begin(self) -> Callable[[int, int], None]:
-        budget, here, ticks = self._budget, self._here, self._ticks
-
-        def begin(what: int, extra: int) -> None:
-            number = next(budget, None)
-            if number is None:
-                self._skip()
-                return
-            if not number & _CALLS_PER_SEAL - 1:
-                self._seal()
-            try:
-                add = here.add
-            except AttributeError:
-                add = self._register()
-            add((ticks(), what, extra))
-
-        return begin
-
-    def _hook_of_end(self) -> Callable[[int, int], None]:
-        full, here = self._full, self._here
-
-        def end(tick: int, what: int) -> None:
-            if full and here.skipped:
-                here.skipped -= 1
+            what = (known.get(function) if type(function) is BuiltinFunctionType else None) or self._what_c(
+                function, argument
+            )
+            if not what or (full and self._skips()):
                 return
             try:
                 add = here.add
             except AttributeError:
                 add = self._register()
-            add((tick, what & ~MODULE | LEAVE, 0))
+            add((tick, what | LEAVE, 0))
 
-        return end
+        return leave_c
 
-    def _skip(self) -> None:
+    def _stops(self, number: int | None) -> bool:
+        """Seal from time to time; say whether the limit is reached, and then remember to skip the leave."""
+        if number is not None:
+            self._seal()
+            return False
         next(self._beyond)
         self._full[:] = (True,)
         self._here.skipped += 1
+        return True
+
+    def _skips(self) -> bool:
+        if not self._here.skipped:
+            return False
+        self._here.skipped -= 1
+        return True
 
     def _register(self) -> _Add:
         ident = threading.get_ident()
@@ -238,14 +256,39 @@ class Recorder:
     # Entries are made without a lock: a hook may come in between, on this thread or another, and make the same one.
 
     def _what_of(self, code: CodeType) -> int:
-        what = self._what_of_code.get(id(code))
-        return self._new_code(code) if what is None else what
+        for table in (self._what_of_code, self._what_of_module):
+            what = table.get(id(code))
+            if what is not None:
+                return what
+        return self._new_code(code)
 
     def _new_code(self, code: CodeType) -> int:
         index = next(self._numbers)
         self._codes[index] = code  # kept, so that its id stays its own
-        what = index << INDEX_SHIFT | (MODULE if may_be_module(code) else 0)
-        return self._what_of_code.setdefault(id(code), what)
+        if may_be_module(code):
+            return self._what_of_module.setdefault(id(code), index << INDEX_SHIFT | MODULE)
+        what = self._what_of_code.setdefault(id(code), index << INDEX_SHIFT)
+        self._leave_of_code[id(code)] = what | LEAVE
+        return what
+
+    def _new_or_module(self, code: CodeType, offset: int, depth: int) -> tuple[int, int]:
+        what = self._what_of(code)
+        index = self._modules.index(sys._getframe(depth)) if what & MODULE else -1
+        return (what & ~MODULE, offset) if index < 0 else (what, index)
+
+    def _what_c(self, function: Any, argument: object) -> int:
+        """Return 0 for a callable that the interpreter's profile function would not report."""
+        if isinstance(function, BuiltinFunctionType):
+            owner = function.__self__
+        elif isinstance(function, MethodDescriptorType) and argument is not _MISSING:
+            owner = argument
+        else:
+            return 0
+        key = function.__name__, owner if isinstance(owner, type) else type(owner)
+        what = self._what_of_c.get(key) or self._new_c(key, function, argument)
+        if isinstance(owner, ModuleType):  # lives as long as its module; a bound one may be gone the next moment
+            self._what_of_function[function] = what
+        return what
 
     def _new_c(self, key: tuple[str, object], function: Any, argument: object) -> int:
         # without the type, CPython crashes on a method that is defined with METH_METHOD
@@ -257,17 +300,6 @@ class Recorder:
 
 def _by_number(table: dict[int, _T]) -> list[_T]:
     return [table[number] for number in sorted(table)]
-
-
-def _key_of_c(function: Any, argument: object) -> tuple[str, object] | None:
-    """Return what tells C functions apart, None for a callable that the interpreter's profile function would not report."""
-    if isinstance(function, BuiltinFunctionType):
-        owner = function.__self__
-    elif isinstance(function, MethodDescriptorType) and argument is not _MISSING:
-        owner = argument
-    else:
-        return None
-    return function.__name__, owner if isinstance(owner, type) else type(owner)
 
 
 _MISSING: object = getattr(vars(sys).get("monitoring"), "MISSING", object())
