@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import gzip
 import json
 import threading
 from pathlib import Path
@@ -197,8 +199,6 @@ def test_a_toggle_pauses_torchs_ops() -> None:
 
 def test_a_profile_that_is_dropped_leaves_torch_at_rest() -> None:
     devprof.profile(activities=["cpu"], host="torch").start()
-    import gc
-
     gc.collect()
     assert not torch.autograd.profiler._is_profiler_enabled
     with devprof.profile(activities=["cpu"], host="torch") as prof:
@@ -211,3 +211,17 @@ def test_both_hosts_one_after_the_other_in_one_process() -> None:
         with devprof.profile(activities=["cpu"], host=host) as prof, devprof.record_function("mine"):
             ops()
         assert ("aten::mm" in names(prof), names(prof).count("mine")) == (expected, 1)
+
+
+@pytest.mark.parametrize("use_gzip", [False, True])
+def test_the_handler_writes_the_files_of_both_profilers(tmp_path: Path, use_gzip: bool) -> None:
+    handler = devprof.tensorboard_trace_handler(tmp_path, "worker", use_gzip=use_gzip)
+    with devprof.profile(activities=["cpu"], host="torch", on_trace_ready=handler):
+        ops()
+    with torch.profiler.profile(activities=[ProfilerActivity.CPU], on_trace_ready=handler):
+        ops()
+    files = sorted(tmp_path.iterdir())
+    assert len(files) == 2
+    for file in files:
+        text = gzip.decompress(file.read_bytes()) if use_gzip else file.read_bytes()
+        assert "aten::mm" in {event.get("name") for event in json.loads(text)["traceEvents"]}

@@ -9,6 +9,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from devprof.capture import CaptureSession, PluginLedger, SessionReport, Session
 from devprof.capture import session as session_module
 from devprof.contract import ClockDomain
 from devprof.errors import PluginWarning, SessionError
+from devprof.model import ActivityType
 from devprof.registry import RegisteredProfiler
 from tests.unit.capture.plugins import CONFIG, KINDS, PatientRunner, plugin, session_of
 
@@ -53,6 +55,35 @@ def test_two_plugins_deliver_side_by_side() -> None:
         "python", {"one": PluginLedger("one"), "other": PluginLedger("other")}, start_ns=5, end_ns=50, complete=True
     )
     assert (capture.report.clean, capture.interrupt) == (True, None)
+
+
+def test_each_plugin_may_be_asked_for_kinds_of_its_own_and_report_memory_to_a_place_of_its_own() -> None:
+    asked: dict[str, Any] = {}
+
+    class Reporter:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+    def noting(name: str) -> RegisteredProfiler:
+        found = plugin(name)
+        configure = found.profiler.configure
+
+        def note(kinds: Any, config: Any) -> Any:
+            asked[name] = (kinds, config.memory.name, config.trace_id)
+            return configure(kinds, config)
+
+        found.profiler.configure = note  # type: ignore[method-assign]
+        return found
+
+    copies, kernels = frozenset({ActivityType.GPU_MEMCPY}), frozenset({ActivityType.CONCURRENT_KERNEL})
+    capture = CaptureSession(
+        [noting("one"), noting("other")],
+        replace(CONFIG, trace_id="id"),
+        runner=PatientRunner(),
+        memory_for=Reporter,  # type: ignore[arg-type]  # it is only handed on
+    )
+    capture.prepare({"one": copies, "other": kernels})
+    assert asked == {"one": (copies, "one", "id"), "other": (kernels, "other", "id")}
 
 
 def test_a_capture_without_plugins_is_clean_and_empty() -> None:
