@@ -47,7 +47,7 @@ class Field(NamedTuple):
     """One value in the text of an event.
 
     Attributes:
-        piece: the text, with a ``%`` conversion for each column.
+        piece: the text, with a ``%s`` for each column; of a whole number it takes less time than ``%d``.
         columns: (m,) arrays, or the values themselves.
         present: (m,) bool: which events have it.
         written: turns a list of a column's values into what the conversion takes; None: as they are.
@@ -78,7 +78,7 @@ def chunks(n: int, ahead: Longs) -> Iterator[Chunk]:
 
 def number_field(key: str, values: npt.NDArray[np.integer[Any]], present: Mask) -> Field:
     """Return a field of whole numbers."""
-    return Field(f"{_key(key)}:%d", (values,), present)
+    return Field(f"{_key(key)}:%s", (values,), present)
 
 
 def with_constant(field: Field) -> Field:
@@ -129,7 +129,7 @@ class ItemFields:
         piece, columns = written_key, (values,)
         match kind:
             case ItemKind.INT:
-                return Field(f"{piece}:%d", columns, present)
+                return Field(f"{piece}:%s", columns, present)
             case ItemKind.FLOAT:
                 return Field(f"{piece}:%s", columns, present, _float_texts)
             case ItemKind.BOOL:
@@ -139,7 +139,7 @@ class ItemFields:
             case ItemKind.JSON:
                 return Field(f"{piece}:%s", columns, present, self._verbatim.of)
             case ItemKind.INT_LIST:
-                numbers = ",".join(["%d"] * values.shape[1])
+                numbers = ",".join(["%s"] * values.shape[1])
                 return Field(f"{piece}:[{numbers}]", tuple(values.T), present)
 
 

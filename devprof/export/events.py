@@ -39,6 +39,7 @@ _DECIMALS = tuple(f".{nanoseconds:03d}" for nanoseconds in range(1000))
 _ARROW_BITS = 3  # of the kinds of `Arrows.at`
 _CODE_BITS = 11  # with those of `ActivityType`'s numbers; as many as the events of a chunk need
 _MOST_BITS = 62
+_ONE_GROUP = 2  # bounds, of events that are in order already
 _WITHOUT, _WITH_DURATION = 4, 6  # conversions in front of the args
 
 
@@ -94,7 +95,7 @@ class _Writer:
             ]
             columns += [numbers, *where[1:_WITHOUT]] if has_arrow else []
             lines += map(template.__mod__, zip(*(column[low:high] for column in columns), strict=True))
-        return _back_in_place(lines, order)
+        return lines if len(bounds) == _ONE_GROUP else _back_in_place(lines, order)
 
     def _args(self, chunk: Chunk, is_counter: Mask) -> list[Field]:
         """Return the fields of the events' ``args``; those of a counter are its values alone, as in Kineto's files."""
@@ -165,9 +166,9 @@ def _template(activity_type: int, arrow: int, pieces: list[str]) -> str:
     """Return the template of an event with its arrow."""
     is_counter = bool(_IS_COUNTER[activity_type])
     if IS_SLICE[activity_type]:
-        head, tail = '{"ph":"X"', '%s,%s,"ts":%d%s,"dur":%d%s'
+        head, tail = '{"ph":"X"', '%s,%s,"ts":%s%s,"dur":%s%s'
     else:
-        head, tail = ('{"ph":"C"' if is_counter else '{"ph":"i","s":"t"'), '%s,%s,"ts":%d%s'
+        head, tail = ('{"ph":"C"' if is_counter else '{"ph":"i","s":"t"'), '%s,%s,"ts":%s%s'
     args = f',"args":{{{",".join(pieces)}}}' if pieces or is_counter else ""
     return f'{head},"cat":"{_label(activity_type)}","name":{tail}{args}}}' + (_arrow_template(arrow) if arrow else "")
 
@@ -175,7 +176,7 @@ def _template(activity_type: int, arrow: int, pieces: list[str]) -> str:
 def _arrow_template(arrow: int) -> str:
     name, starts = ARROW_NAMES[arrow >> 1], arrow & 1
     phase, binding = ("s", "") if starts else ("f", ',"bp":"e"')
-    return f',\n{{"ph":"{phase}","id":%d,%s,"ts":%d%s,"cat":"{name}","name":"{name}"{binding}}}'
+    return f',\n{{"ph":"{phase}","id":%s,%s,"ts":%s%s,"cat":"{name}","name":"{name}"{binding}}}'
 
 
 def _label(activity_type: int) -> str:
