@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Bools", "IdIndex", "Longs", "combined", "compact", "stable_order", "sums"]
+__all__ = ["Bools", "IdIndex", "Longs", "combined", "compact", "distinct", "stable_order", "sums"]
 
 Longs: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
@@ -49,6 +49,22 @@ def compact(codes: npt.NDArray[np.integer[Any]], top: int) -> tuple[Longs, int]:
     occurs[codes] = True
     rank = np.cumsum(occurs) - 1
     return rank[codes], int(rank[-1]) + 1 if top else 0
+
+
+def distinct(numbers: npt.NDArray[np.integer[Any]], top: int) -> tuple[Longs, Longs]:
+    """Return the numbers that occur, ascending, and where each of the given ones stands among them.
+
+    Args:
+        numbers: (n,), -1 to `top` - 1.
+        top: how many numbers there may be, beside -1.
+    """
+    occurs = np.zeros(top + 1, dtype=np.bool_)
+    occurs[numbers] = True  # -1 is the last one
+    found = np.flatnonzero(occurs[:-1])
+    place = np.empty(top + 1, dtype=np.int64)
+    place[found] = np.arange(len(found)) + bool(occurs[-1])
+    place[-1] = 0
+    return np.concatenate([np.full(int(occurs[-1]), -1), found]), place[numbers]
 
 
 def combined(parts: Sequence[tuple[npt.NDArray[np.integer[Any]], int]], n: int) -> tuple[Longs, int]:

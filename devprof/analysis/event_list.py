@@ -68,14 +68,14 @@ class EventList(Listing[FunctionEvent]):
 
     def key_averages(
         self,
-        group_by_input_shape: bool = False,
+        group_by_input_shapes: bool = False,
         group_by_stack_n: int = 0,
         group_by_overload_name: bool = False,
     ) -> Averages:
-        """Return sums over events that are alike.
+        """Return sums over events that are alike; the arguments are called as in torch's `EventList`.
 
         Args:
-            group_by_input_shape: tell events apart by the shapes of their inputs.
+            group_by_input_shapes: tell events apart by the shapes of their inputs.
             group_by_stack_n: and by so many innermost Python functions.
             group_by_overload_name: and by the overload of the op.
 
@@ -85,7 +85,7 @@ class EventList(Listing[FunctionEvent]):
         if not isinstance(group_by_stack_n, int) or group_by_stack_n < 0:
             raise UsageError(f"group_by_stack_n is {group_by_stack_n!r}; expected a number of functions, 0 for none")
         return Averages(
-            self.lists, Grouping(bool(group_by_input_shape), int(group_by_stack_n), bool(group_by_overload_name))
+            self.lists, Grouping(bool(group_by_input_shapes), int(group_by_stack_n), bool(group_by_overload_name))
         )
 
     def total_average(self) -> FunctionEventAvg:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 
 __all__ = ["FLOP_UNITS", "flops_unit", "memory_text", "share_text", "time_text"]
 
@@ -32,9 +31,6 @@ def memory_text(size_bytes: int) -> str:
     return f"{size_bytes} B"
 
 
-def flops_unit(counts: Iterable[int]) -> int | None:
-    """Return the index in `FLOP_UNITS` that suits the smallest count above zero; None where none is above zero."""
-    least = min((count for count in counts if count > 0), default=0)
-    if not least:
-        return None
-    return min(math.floor(math.log10(least) / 3), len(FLOP_UNITS) - 1)
+def flops_unit(count: int) -> int:
+    """Return the index in `FLOP_UNITS` that suits a count of operations, 1 or more."""
+    return min(math.floor(math.log10(count) / 3), len(FLOP_UNITS) - 1)

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from devprof.analysis.columns import Longs
+from devprof.analysis.columns import Longs, distinct
 from devprof.analysis.figures import Figures
 from devprof.analysis.shapes import shape_numbers, text_numbers
 from devprof.analysis.stacks import Stacks
@@ -70,11 +70,11 @@ class Lists:
     def overloads(self) -> tuple[Longs, list[str]]:
         """The number of each listed event's overload name, (e,) int64, and the names; 0 is "", for none."""
         numbers = text_numbers(self.figures.trace, "Overload name", self.figures.events)
-        distinct, place = np.unique(numbers, return_inverse=True)
+        occurring, place = distinct(numbers, len(self.figures.trace.strings))
         names = {"": 0}
-        texts = [self.figures.trace.strings[number] if number >= 0 else "" for number in distinct.tolist()]
+        texts = [self.figures.trace.strings[number] if number >= 0 else "" for number in occurring.tolist()]
         coded = np.array([names.setdefault(text, len(names)) for text in texts], dtype=np.int64)
-        return coded[place.reshape(-1)] if len(coded) else numbers, list(names)
+        return coded[place], list(names)
 
     def thread_row(self, place: int) -> int:
         """Return the row of the thread that a listed event counts to, -1: none."""

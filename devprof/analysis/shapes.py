@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from devprof.analysis.columns import Longs
+from devprof.analysis.columns import Longs, distinct
 from devprof.store import ItemKind, Trace
 
 __all__ = ["DIMS", "plain", "shape_numbers", "structured", "text_numbers"]
@@ -53,7 +53,7 @@ def shape_numbers(trace: Trace, events: Longs) -> tuple[Longs, list[str]]:
     """
     numbers = text_numbers(trace, DIMS, events)
     texts: dict[str, int] = {"[]": 0}
-    distinct, place = np.unique(numbers, return_inverse=True)
-    shown = [str(plain(structured(trace.strings[number]))) if number >= 0 else "[]" for number in distinct.tolist()]
+    occurring, place = distinct(numbers, len(trace.strings))
+    shown = [str(plain(structured(trace.strings[number]))) if number >= 0 else "[]" for number in occurring.tolist()]
     coded = np.array([texts.setdefault(text, len(texts)) for text in shown], dtype=np.int64)
-    return coded[place.reshape(-1)] if len(coded) else numbers, list(texts)
+    return coded[place], list(texts)

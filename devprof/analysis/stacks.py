@@ -192,10 +192,10 @@ class _ForwardThreads:
         """Give what runs in a backward function the stack of the forward op with its sequence number."""
         trace, order = self._figures.trace, self._figures.order
         scope = _whole(trace, "Record scope", self._figures.events, 0)
+        if not (scope == _BACKWARD).any():
+            return
         above = self._innermost_of(scope == _BACKWARD)
         backward = np.flatnonzero(above >= 0)
-        if not len(backward):
-            return
         row, wanted = self._row, self._forward_row[above[backward]]
         if not (wanted >= 0).any():  # numbers that no row has: the sequence number has to do
             row, wanted = np.zeros_like(row), np.zeros_like(wanted)

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from devprof.analysis.columns import Longs
+from devprof.analysis.columns import Longs, distinct
 from devprof.analysis.figures import FLOPS, Figure, Figures
 from devprof.analysis.formatting import FLOP_UNITS, flops_unit, memory_text, share_text, time_text
 from devprof.errors import UsageError
@@ -129,7 +129,7 @@ def _columns(rows: TableSource, shown: Longs, widths: Widths, unit: str | None) 
 
 def _name_column(rows: TableSource, most: int | None) -> _Column:
     keys, key = rows.figures.names.keys, rows.figures.key[rows.place]
-    longest = max(len(keys[number]) for number in np.unique(key).tolist())
+    longest = max(len(keys[number]) for number in distinct(key, len(keys))[0].tolist())
     return _Column("Name", _at_most(longest + 4, most), lambda row: _cut(keys[int(key[row])], most))
 
 
@@ -193,15 +193,16 @@ def _memory(title: str, values: Longs) -> _Column:
 
 
 def _shapes_column(numbers: Longs, texts: Sequence[str], most: int | None) -> _Column:
-    longest = max(len(texts[number]) for number in np.unique(numbers).tolist())
+    longest = max(len(texts[number]) for number in distinct(numbers, len(texts))[0].tolist())
     width = _at_most(longest + 4, most)
     return _Column("Input Shapes", max(width, _WIDTH), lambda row: texts[int(numbers[row])][:width])
 
 
 def _flops_column(flops: Longs) -> _Column | None:
-    power = flops_unit(flops.tolist())
-    if power is None:
+    counted = flops[flops > 0]
+    if not len(counted):
         return None
+    power = flops_unit(int(counted.min()))
     scale = 1000**power
     title = f"Total {FLOP_UNITS[power]}"
     return _column(title, lambda row: f"{int(flops[row]) / scale:8.3f}" if flops[row] > 0 else "--")

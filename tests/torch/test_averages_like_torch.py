@@ -227,7 +227,7 @@ def test_tables_hold_what_torchs_hold(join: Join, asked: dict[str, Any]) -> None
     # torch adds up floats, and so finds an order where sums are equal
     in_order = not asked.get("sort_by", "").startswith(("device", "self_cuda"))
     for by_shape in (False, True):
-        mine = listed.key_averages(group_by_input_shape=by_shape).table(**asked)
+        mine = listed.key_averages(group_by_input_shapes=by_shape).table(**asked)
         theirs = prof.key_averages(group_by_input_shape=by_shape).table(**asked)
         assert unlike(mine, theirs, in_order=in_order) == []
     assert unlike(listed.table(**asked), prof.events().table(**asked), in_order=in_order) == []

@@ -84,7 +84,7 @@ def made() -> Made:
     return Made()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def new_trace() -> Callable[[], Made]:
     """For tests that make several."""
     return Made

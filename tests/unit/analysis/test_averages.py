@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from devprof.analysis import FunctionEvent, FunctionEventAvg, events, key_averages
 from devprof.errors import UsageError
+
+MEMORY = ("cpu_memory_usage", "self_cpu_memory_usage")
+FIGURES = (
+    "cpu_time_total_ns",
+    "self_cpu_time_total_ns",
+    "device_time_total_ns",
+    "self_device_time_total_ns",
+    *MEMORY,
+)
 
 
 def test_events_of_one_name_are_one_row_in_the_order_of_their_first(made: Any) -> None:
@@ -79,7 +91,7 @@ def test_asking_for_averages_changes_no_number(made: Any) -> None:
 
     before = numbers()
     first = [(row.key, row.self_cpu_time_total, row.count) for row in listed.key_averages()]
-    listed.key_averages(group_by_input_shape=True).table(sort_by="count")
+    listed.key_averages(group_by_input_shapes=True).table(sort_by="count")
     listed.total_average()
     assert numbers() == before
     assert [(row.key, row.self_cpu_time_total, row.count) for row in listed.key_averages()] == first
@@ -127,7 +139,42 @@ def test_no_object_is_made_per_event(made: Any) -> None:
     averages = listed.key_averages()
     averages.table()
     gc.collect()
-    assert [one for one in gc.get_objects() if isinstance(one, FunctionEvent | FunctionEventAvg)] == []
+    assert [one for one in gc.get_objects() if type(one) in (FunctionEvent, FunctionEventAvg)] == []
+
+
+EVENTS = st.lists(
+    st.tuples(st.sampled_from("abc"), st.integers(0, 30), st.integers(0, 15), st.integers(1, 2), st.integers(0, 9)),
+    max_size=10,
+)
+
+
+@given(hosts=EVENTS, kernels=EVENTS, allocations=EVENTS)
+def test_every_row_is_the_sum_of_its_events_and_every_total_that_of_what_is_inside(
+    new_trace: Callable[[], Any], hosts: list[Any], kernels: list[Any], allocations: list[Any]
+) -> None:
+    made = new_trace()
+    for op_id, (name, start, length, thread, _) in enumerate(hosts, 1):
+        made.op(name, start, start + length, thread=thread, id=op_id)
+    for name, start, length, stream, owner in kernels:
+        made.kernel(name, start, start + length, stream=made.stream(stream), linked=owner)
+    for _, at, size, thread, _ in allocations:
+        made.memory(at, size - 7, thread=thread)
+    trace = made.build()
+    listed, averages = list(events(trace)), key_averages(trace)
+    for row in averages:
+        alike = [one for one in listed if (one.name, one.device_type) == (row.key, row.device_type)]
+        assert row.count == len(alike)
+        for figure in FIGURES:
+            assert getattr(row, figure) == sum(getattr(one, figure) for one in alike)
+    for one in listed:
+        if one.device_type == "cpu":
+            for total, own in (("device_time_total_ns", "self_device_time_total_ns"), MEMORY):
+                inside = sum(getattr(child, total) for child in one.cpu_children)
+                assert getattr(one, total) == getattr(one, own) + inside
+            own_ns = sum(round(kernel.duration * 1000) for kernel in one.kernels)
+            assert one.self_device_time_total_ns == own_ns
+    assert sum(one.self_cpu_memory_usage for one in listed) == sum(size - 7 for _, _, size, _, _ in allocations)
+    assert averages.total_average().count == len(listed)
 
 
 def test_a_depth_of_stacks_below_zero_is_refused(made: Any) -> None:
