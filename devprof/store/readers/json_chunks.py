@@ -25,6 +25,7 @@ __all__ = [
     "canonical",
     "columns_of",
     "decoder",
+    "groups",
     "loads",
 ]
 
@@ -116,9 +117,18 @@ class PlainDecoder:
 
     def from_objects(self, events: list[Any]) -> Chunk:
         """Return the events among some objects."""
-        sound = [event for event in events if isinstance(event, dict)]
-        fields = [_scalars(key, [event.get(key) for event in sound]) for key in FIELDS]
-        return Chunk(fields, lambda kind: columns_of([_args(event) for event in sound]), len(events) - len(sound))
+        sound = events if set(map(type, events)) == {dict} else [event for event in events if isinstance(event, dict)]
+        columns: dict[str, npt.NDArray[Any]] = {key: np.full(len(sound), None, dtype=object) for key in _KNOWN}
+        others: dict[int, dict[str, Any]] = {}
+        for column in columns_of(sound):
+            if column.key in _KNOWN:
+                columns[column.key][column.events] = _objects(column.values)
+            else:
+                for at, value in zip(column.events.tolist(), column.values, strict=True):
+                    others.setdefault(at, {})[column.key] = value
+        fields = [_scalars(key, columns[key].tolist()) for key in FIELDS]
+        args = _args(columns["args"].tolist(), others)
+        return Chunk(fields, lambda kind: columns_of(args), len(events) - len(sound))
 
 
 class Literal(float):
@@ -164,27 +174,37 @@ def _scalars(key: str, values: list[Any]) -> list[Any]:
     return [value if type(value) in keeps else canonical(value) for value in values]
 
 
-def _args(event: dict[str, Any]) -> dict[str, Any]:
-    """Return an event's args, with what else it holds that has no field."""
-    args = event.get("args")
-    if event.keys() <= _KNOWN:
-        return args if isinstance(args, dict) else {} if args is None else {"args": args}
-    others = {key: value for key, value in event.items() if key not in _KNOWN}
-    if isinstance(args, dict):
-        return {**others, **args}
-    return others if args is None else {**others, "args": args}
+def _objects(values: Sequence[Any]) -> npt.NDArray[Any]:
+    """Return objects as an array of them, whatever they are."""
+    return np.fromiter(values, dtype=object, count=len(values))
+
+
+def _args(args: list[Any], others: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the events' args, with what else they hold that has no field."""
+    if not others and set(map(type, args)) == {dict}:
+        return args
+    given = [one if isinstance(one, dict) else {} if one is None else {"args": one} for one in args]
+    for at, more in others.items():
+        given[at] = {**more, **given[at]}
+    return given
 
 
 def columns_of(args: Sequence[dict[str, Any]]) -> Iterator[ArgsColumn]:
     """Turn dicts into columns; those with the same keys in the same order go together."""
-    alike: dict[tuple[str, ...], list[int]] = {}
-    for at, one in enumerate(args):
-        alike.setdefault(tuple(one), []).append(at)
-    for keys, events in alike.items():
-        columns = zip(*(args[at].values() for at in events), strict=True)
-        places = np.array(events, dtype=np.int64)
-        for key, values in zip(keys, columns, strict=True):
-            yield ArgsColumn(key, places, values)
+    shapes = list(map(tuple, args))
+    number = {shape: at for at, shape in enumerate(dict.fromkeys(shapes))}
+    which = np.fromiter(map(number.__getitem__, shapes), np.int64, len(shapes))
+    for events in groups(which):
+        alike = [args[event] for event in events.tolist()]
+        for key, values in zip(alike[0], zip(*map(dict.values, alike), strict=True), strict=True):
+            yield ArgsColumn(key, events, values)
+
+
+def groups(which: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
+    """Yield the positions of each number, ascending."""
+    order = np.argsort(which, kind="stable")
+    ends = np.flatnonzero(np.diff(which[order])) + 1
+    return (group for group in np.split(order, ends) if len(group))
 
 
 def decoder() -> Decoder:

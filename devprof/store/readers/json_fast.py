@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from msgspec import UNSET, Raw, Struct
 from msgspec.structs import astuple
 
-from devprof.store.readers.json_chunks import ArgsColumn, Chunk, PlainDecoder, columns_of, loads
+from devprof.store.readers.json_chunks import ArgsColumn, Chunk, PlainDecoder, columns_of, groups, loads
 
 __all__ = ["FastDecoder"]
 
@@ -19,6 +20,8 @@ _Text = str | None
 _Number = int | float | str | None
 _MOST_KEYS = 48
 """Args of one kind with more keys than this are made into dicts: most fields of a struct would be empty."""
+_USUAL_KEY = re.compile(r'[^\x00-\x1f\\"\ud800-\udfff]*')
+"""Keys that a struct's field can have."""
 _NOTHING = Raw()
 
 
@@ -81,9 +84,7 @@ class FastDecoder:
         return self._plain.from_objects(events)
 
     def _columns(self, kind: npt.NDArray[np.int64], args: Sequence[Raw]) -> Iterator[ArgsColumn]:
-        order = np.argsort(kind, kind="stable")
-        ends = np.flatnonzero(np.diff(kind[order])) + 1
-        for events in np.split(order, ends):
+        for events in groups(kind):
             given = [args[event] for event in events.tolist()]
             if given[0] is _NOTHING:  # then likely all, but any may have some
                 there = [at for at, one in enumerate(given) if one is not _NOTHING]
@@ -126,7 +127,8 @@ class _ArgsDecoder:
         for one in args:
             for key, value in one.items():
                 self._keys[key] = self._keys.get(key, False) or isinstance(value, list | dict)
-        self._decoder = self._made() if 0 < len(self._keys) <= _MOST_KEYS else None
+        usual = 0 < len(self._keys) <= _MOST_KEYS and all(map(_USUAL_KEY.fullmatch, self._keys))
+        self._decoder = self._made() if usual else None
         for column in columns_of(args):
             yield ArgsColumn(column.key, events[column.events], column.values)
 

@@ -78,21 +78,23 @@ def _integers(values: Sequence[int], at: npt.NDArray[np.int64], table: EventTabl
 
 
 def _nested(key: str, values: Sequence[Any], at: npt.NDArray[np.int64], table: EventTable) -> Iterator[TypedValues]:
-    lists = _as_numbers(values) if key in _LISTS else None
+    distinct, which = _distinct(values)
+    lists = _as_numbers(distinct) if key in _LISTS else None
     if lists is not None:
-        yield TypedValues(at, ItemKind.INT_LIST, lists)
+        yield TypedValues(at, ItemKind.INT_LIST, lists[which])
     else:
-        yield TypedValues(at, ItemKind.JSON, table.texts(_json_texts(values)))
+        yield TypedValues(at, ItemKind.JSON, table.texts(list(map(canonical, distinct)))[which])
 
 
-def _json_texts(values: Sequence[Any]) -> list[str]:
-    """Return values as JSON text; each different one is written once."""
+def _distinct(values: Sequence[Any]) -> tuple[list[Any], npt.NDArray[np.int64]]:
+    """Return values that differ as they are written, and which of them each value is."""
     try:
-        seen = list(map(repr, values))
+        written = list(map(repr, values))
     except RecursionError:
-        return [canonical(value) for value in values]
-    texts = {text: canonical(value) for text, value in dict(zip(seen, values, strict=True)).items()}
-    return list(map(texts.__getitem__, seen))
+        return list(values), np.arange(len(values))
+    number = {text: at for at, text in enumerate(dict.fromkeys(written))}
+    which = np.fromiter(map(number.__getitem__, written), np.int64, len(written))
+    return list(dict(zip(written, values, strict=True)).values()), which
 
 
 def _as_numbers(values: Sequence[Any]) -> npt.NDArray[np.int64] | None:

@@ -140,6 +140,7 @@ class JsonSource:
 
     def find_events(self) -> bool:
         """Step to the list of events, over whatever is in front of it, and say whether there is one."""
+        self._at = 0  # what could not be read may have begun in front of this
         while True:
             if found := _EVENTS.search(self._text, self._at):
                 self._at = found.end() + 1

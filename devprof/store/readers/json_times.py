@@ -107,7 +107,7 @@ def _of_floats(values: npt.NDArray[np.float64]) -> Times:
     each = [_nanoseconds(value) for value in values[far].tolist()]
     ns[far] = [one or 0 for one in each]
     near[far] = [one is not None for one in each]
-    return Times(ns, near, inexact=bool(near[far].any()))
+    return Times(ns, near, inexact=bool(len(far)))
 
 
 def _of_integers(values: Sequence[int]) -> Times:

@@ -76,6 +76,7 @@ class _Kineto:
         self._tracks = Tracks()
         self._flows = Flows()
         self._pairs = Pairs()
+        self._found = False
         self._left_out: Counter[str] = Counter()
         self._notes: list[str] = []
         self._top: dict[str, Any] = {}
@@ -93,18 +94,19 @@ class _Kineto:
     # reading
 
     def _read(self) -> None:
-        found = False
         try:
             if self._source.begins_with_list():
-                found = True
+                self._found = True
                 self._take_events()
             else:
-                found = self._read_object()
+                self._read_object()
         except Truncated:
             self._notes.append(
                 "the file ends before its JSON does" + (f": {note}" if (note := self._source.note) else "")
             )
-        if not found and not len(self._table) and "schemaVersion" not in self._top:
+        except NotJson as error:
+            self._notes.append(f"a fact of the file cannot be read: {error}")
+        if not self._found and "schemaVersion" not in self._top:
             raise TraceFileError(
                 f"{self._path} holds no trace: expected a list of events, or an object with traceEvents; found "
                 f"{', '.join(list(self._top)[:8]) or 'nothing that can be read'}"
@@ -112,21 +114,21 @@ class _Kineto:
         if self._source.unreadable:
             self._left_out["event that is no JSON"] += self._source.unreadable
 
-    def _read_object(self) -> bool:
-        found = False
+    def _read_object(self) -> None:
         try:
             while (key := self._source.key()) is not None:
                 if key == "traceEvents" and self._source.starts_list():
-                    found = True
+                    self._found = True
                     self._take_events()
                 else:
                     self._top[key] = self._source.value()
-        except NotJson as error:
-            self._notes.append(f"a fact of the file cannot be read: {error}")
-            if not found and self._source.find_events():
-                found = True
-                self._take_events()
-        return found
+        except (NotJson, Truncated) as error:
+            # a fact that is no JSON may look like one that goes on to the end of the file
+            if self._found or not self._source.find_events():
+                raise
+            self._notes.append("facts in front of the events cannot be read" + (f": {error}" if str(error) else ""))
+            self._found = True
+            self._take_events()
 
     def _take_events(self) -> None:
         for chunk in self._source.pieces(self._decoded, self._from_objects):
