@@ -16,13 +16,14 @@ pytest.importorskip("torch", reason="these tests run on torch")
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
+PAGES = (README, ROOT / "docs/profiling.md")
 EXAMPLES = ROOT / "examples"
 BLOCK = re.compile(r"<!-- (code|output): (.+?) -->\n```\w*\n(.*?)```\n", re.DOTALL)
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
-def _blocks(kind: str) -> Iterator[tuple[str, str]]:
-    for found in BLOCK.finditer(README.read_text(encoding="utf-8")):
+def _blocks(kind: str, page: Path = README) -> Iterator[tuple[str, str]]:
+    for found in BLOCK.finditer(page.read_text(encoding="utf-8")):
         if found.group(1) == kind:
             yield found.group(2), found.group(3)
 
@@ -36,11 +37,11 @@ def _python(*command: str | Path, cwd: Path, **env: str) -> str:
     return done.stdout
 
 
-def _renew(kind: str, name: str, text: str) -> None:
+def _renew(kind: str, name: str, text: str, page: Path = README) -> None:
     if os.environ.get("RENEW_SNAPSHOTS"):
-        page = README.read_text(encoding="utf-8")
         pattern = re.compile(rf"(<!-- {kind}: {re.escape(name)} -->\n```\w*\n).*?(```\n)", re.DOTALL)
-        README.write_text(pattern.sub(lambda found: found.group(1) + text + found.group(2), page), encoding="utf-8")
+        renewed = pattern.sub(lambda found: found.group(1) + text + found.group(2), page.read_text(encoding="utf-8"))
+        page.write_text(renewed, encoding="utf-8")
 
 
 def _shape(output: str) -> list[list[str]]:
@@ -56,13 +57,13 @@ def kernel_trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_programs_of_the_readme_are_the_examples() -> None:
-    for name, _ in _blocks("code"):
-        _renew("code", name, (ROOT / name).read_text(encoding="utf-8"))
-    assert dict(_blocks("code")) == {
-        name: (ROOT / name).read_text(encoding="utf-8")
-        for name in ("examples/kernel_trace.py", "examples/minimal_plugin/toy.py")
-    }
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_programs_on_a_page_are_the_examples(page: Path) -> None:
+    names = [name for name, _ in _blocks("code", page)]
+    for name in names:
+        _renew("code", name, (ROOT / name).read_text(encoding="utf-8"), page)
+    assert dict(_blocks("code", page)) == {name: (ROOT / name).read_text(encoding="utf-8") for name in names}
+    assert names
 
 
 def test_the_output_in_the_readme_is_what_comes_out_but_for_the_numbers(kernel_trace: Path) -> None:
@@ -78,6 +79,14 @@ def test_the_legacy_profiler_prints_its_table_and_writes_its_trace(tmp_path: Pat
     printed = _python(EXAMPLES / "legacy_profiler.py", cwd=tmp_path)
     assert {"matmul", "aten::mm", "aten::matmul"} - set(printed.split()) == set()
     assert [path.name for path in tmp_path.iterdir()] == ["openreg_trace.json"]
+
+
+def test_a_program_without_torch_prints_its_table_and_its_account_and_writes_its_trace(tmp_path: Path) -> None:
+    script = "import runpy, sys; sys.modules['torch'] = None; runpy.run_path(sys.argv[1])"
+    printed = _python("-c", script, EXAMPLES / "without_torch.py", cwd=tmp_path)
+    assert {"matmul_kernel", "relu_kernel", "matmul_grad_kernel", "forward", "backward"} - set(printed.split()) == set()
+    assert "openreg: produced 7 = emitted 7 + dropped 0 + rejected 0; 3 of 3 device records linked" in printed
+    assert [path.name for path in tmp_path.iterdir()] == ["without_torch.json.gz"]
 
 
 def _use_installed(name: str, module: str, folder: Path) -> str:
