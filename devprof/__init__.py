@@ -36,7 +36,17 @@ _EXPORTS = {
     "profile": "devprof.profiler",
     "schedule": "devprof.profiler",
     "tensorboard_trace_handler": "devprof.profiler",
+    "emit_itt": "devprof.profiler.emit",
+    "emit_nvtx": "devprof.profiler.emit",
+    "Trace": "devprof.store",
+    "load": "devprof.pipeline.opening",
+    "load_nsys": "devprof.pipeline.files",
+    "load_nvprof": "devprof.pipeline.files",
+    "trace_of": "devprof.torch",
 }
+
+# rooms that a user asks by name: `devprof.analysis.diff(...)` after `import devprof`
+_ROOMS = ("analysis", "correlation", "errors", "export", "host", "rules", "torch")
 
 __all__ = [
     "ActivityBatch",
@@ -51,9 +61,15 @@ __all__ = [
     "ProfilerActivity",
     "RecordFunction",
     "ResourceInfo",
+    "Trace",
     "__version__",
+    "emit_itt",
+    "emit_nvtx",
     "hookimpl",
     "last_report",
+    "load",
+    "load_nsys",
+    "load_nvprof",
     "profile",
     "record_function",
     "report_memory",
@@ -61,10 +77,13 @@ __all__ = [
     "report_out_of_memory",
     "schedule",
     "tensorboard_trace_handler",
+    "trace_of",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return importlib.import_module(f"devprof.{name}")
     room = _EXPORTS.get(name)
     if room is None:
         raise AttributeError(f"module 'devprof' has no attribute {name!r}")
@@ -74,4 +93,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_ROOMS])
