@@ -1,12 +1,13 @@
 """A trace in the file formats of other tools.
 
-Job: write a `Trace` as Chrome JSON in Kineto's shape, and as folded stacks; lanes are assigned here.
+Job: write a `Trace` as Chrome JSON in Kineto's shape, as Perfetto's protobuf, and as folded stacks; lanes are assigned here.
 In: a finished `Trace` and a file name.
 Out: a file that is whole or not there, written in pieces.
 Never: changes a trace, asks a question that `analysis` answers, or reads a file.
 """
 
 from devprof.export.chrome import chrome_trace
+from devprof.export.perfetto import perfetto_trace
 from devprof.export.stacks import METRICS, folded, stacks
 
-__all__ = ["METRICS", "chrome_trace", "folded", "stacks"]
+__all__ = ["METRICS", "chrome_trace", "folded", "perfetto_trace", "stacks"]

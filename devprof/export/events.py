@@ -23,21 +23,22 @@ from devprof.export.tracks import Tracks
 from devprof.model import ActivityType, Role
 from devprof.store import Trace
 
-__all__ = ["IS_SLICE", "event_texts"]
+__all__ = ["IS_COUNTER", "IS_SLICE", "category", "event_texts", "groups"]
 
 Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-_IS_COUNTER = np.zeros(256, dtype=np.bool_)
-_IS_COUNTER[[int(kind) for kind in ActivityType if kind.role is Role.COUNTER]] = True
+IS_COUNTER = np.zeros(256, dtype=np.bool_)
+IS_COUNTER[[int(kind) for kind in ActivityType if kind.role is Role.COUNTER]] = True
+"""(256,) bool, by number of `ActivityType`: which events are samples of counters."""
 
-IS_SLICE = ~_IS_COUNTER
+IS_SLICE = ~IS_COUNTER
 """(256,) bool, by number of `ActivityType`: which events are slices, with a start and an end."""
 IS_SLICE[ActivityType.CPU_INSTANT_EVENT] = False
 
 _DECIMALS = tuple(f".{nanoseconds:03d}" for nanoseconds in range(1000))
 _ARROW_BITS = 3  # of the kinds of `Arrows.at`
-_CODE_BITS = 11  # with those of `ActivityType`'s numbers; as many as the events of a chunk need
+_CODE_BITS = 14  # room for the codes given, and for as many as there are events in a chunk
 _MOST_BITS = 62
 _ONE_GROUP = 2  # bounds, of events that are in order already
 _WITHOUT, _WITH_DURATION = 4, 6  # conversions in front of the args
@@ -78,8 +79,8 @@ class _Writer:
         """Return the text of each event of a chunk."""
         types = self._trace.activity_type[chunk.index]
         arrow, number = self._arrows.at(chunk.events)
-        args = self._args(chunk, _IS_COUNTER[types])
-        order, bounds = _groups(types.astype(np.int64) << _ARROW_BITS | arrow, [field.present for field in args])
+        args = self._args(chunk, IS_COUNTER[types])
+        order, bounds = groups(types.astype(np.int64) << _ARROW_BITS | arrow, [field.present for field in args])
         where = self._where(chunk, order)
         given = [_lists(field, order) for field in args]
         numbers = number[order].tolist()
@@ -126,19 +127,14 @@ class _Writer:
         ]
 
     def _track(self, chunk: Chunk) -> Longs:
-        track = self._tracks.first[self._trace.row[chunk.index]]
-        moved = self._lanes.events
-        if len(moved):
-            at = np.minimum(np.searchsorted(moved, chunk.events), len(moved) - 1)
-            track = track + np.where(moved[at] == chunk.events, self._lanes.lane[at], 0)
-        return track
+        return self._tracks.first[self._trace.row[chunk.index]] + self._lanes.of(chunk.events)
 
 
-def _groups(code: Longs, present: list[Mask]) -> tuple[Longs, list[int]]:
+def groups(code: Longs, present: list[Mask]) -> tuple[Longs, list[int]]:
     """Put events with the same fields side by side.
 
     Args:
-        code: (m,) int64, what else makes a difference, a small number.
+        code: (m,) int64, what else makes a difference, less than 2**14, as m is.
         present: (m,) bool, which events have a field, for each field.
 
     Returns:
@@ -164,13 +160,13 @@ def _lists(field: Field, order: Longs) -> list[list[Any]]:
 
 def _template(activity_type: int, arrow: int, pieces: list[str]) -> str:
     """Return the template of an event with its arrow."""
-    is_counter = bool(_IS_COUNTER[activity_type])
+    is_counter = bool(IS_COUNTER[activity_type])
     if IS_SLICE[activity_type]:
         head, tail = '{"ph":"X"', '%s,%s,"ts":%s%s,"dur":%s%s'
     else:
         head, tail = ('{"ph":"C"' if is_counter else '{"ph":"i","s":"t"'), '%s,%s,"ts":%s%s'
     args = f',"args":{{{",".join(pieces)}}}' if pieces or is_counter else ""
-    return f'{head},"cat":"{_label(activity_type)}","name":{tail}{args}}}' + (_arrow_template(arrow) if arrow else "")
+    return f'{head},"cat":"{category(activity_type)}","name":{tail}{args}}}' + (_arrow_template(arrow) if arrow else "")
 
 
 def _arrow_template(arrow: int) -> str:
@@ -179,7 +175,8 @@ def _arrow_template(arrow: int) -> str:
     return f',\n{{"ph":"{phase}","id":%s,%s,"ts":%s%s,"cat":"{name}","name":"{name}"{binding}}}'
 
 
-def _label(activity_type: int) -> str:
+def category(activity_type: int) -> str:
+    """Return what a file calls a kind of event."""
     try:
         return ActivityType(activity_type).label
     except ValueError:

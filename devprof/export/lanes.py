@@ -17,7 +17,7 @@ from devprof.export.fitting import fitted
 from devprof.link.overlaps import crossings
 from devprof.store import Trace
 
-__all__ = ["Lanes", "assign_lanes"]
+__all__ = ["Lanes", "assign_lanes", "parts_in_time", "sorted_small"]
 
 Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -46,6 +46,13 @@ class Lanes:
     count: Longs
     ahead: Longs
 
+    def of(self, events: Longs) -> Longs:
+        """Return the lanes of some events, given by their indices: (m,) int64."""
+        if len(self.events) == 0:
+            return np.zeros(len(events), dtype=np.int64)
+        at = np.minimum(np.searchsorted(self.events, events), len(self.events) - 1)
+        return np.where(self.events[at] == events, self.lane[at], 0)
+
 
 class _Slices(NamedTuple):
     """Slices in order of row, then start, of equal starts the longest first; `fresh`: not of an earlier part."""
@@ -72,7 +79,7 @@ def assign_lanes(trace: Trace, is_slice: Bools) -> Lanes:
     """
     crossing, ahead = [_NONE], [_NONE]
     still_open = _Slices(_NONE, _NONE, _NONE, _NONE, np.empty(0, dtype=np.bool_))
-    for events in _parts_in_time(trace.start_ns):
+    for events in parts_in_time(trace.start_ns):
         chosen = events[is_slice[trace.activity_type[events]]]
         if len(chosen) == 0:
             continue
@@ -87,7 +94,7 @@ def assign_lanes(trace: Trace, is_slice: Bools) -> Lanes:
     return Lanes(*_with_followers(trace, events, lane, is_slice), count, np.concatenate(ahead))
 
 
-def _parts_in_time(start_ns: Longs) -> Iterator[Longs]:
+def parts_in_time(start_ns: Longs) -> Iterator[Longs]:
     """Yield all events in parts, each after the one before it in time: (m,) int64, ascending within a part."""
     n = len(start_ns)
     parts = min(-(-n // _AT_ONCE), _MOST_PARTS)
@@ -108,7 +115,7 @@ def _in_order(trace: Trace, events: Longs, still_open: _Slices) -> _Slices:
     fresh = _Slices(trace.row[events].astype(np.int64), start, end, events, np.ones(len(events), dtype=np.bool_))
     joined = _Slices(*map(np.concatenate, zip(still_open, fresh, strict=True)))  # type: ignore[arg-type]  # column by column
     order = np.lexsort((~joined.end, joined.start))  # ~end: descending, without overflow
-    return joined.at(order[_sorted_small(joined.row[order])])
+    return joined.at(order[sorted_small(joined.row[order])])
 
 
 def _out_of_order(slices: _Slices) -> Longs:
@@ -190,15 +197,15 @@ def _brackets(row: Longs, start: Longs, end: Longs) -> tuple[Longs, Longs]:
     """Pair brackets, as a parser would: (m,) int64 each, the slice that a bracket opens and the one that its partner closes."""
     n = len(row)
     order = np.argsort(np.concatenate([end, start]), kind="stable")  # ends come first where a start has the same time
-    order = order[_sorted_small(np.concatenate([row, row])[order])]
+    order = order[sorted_small(np.concatenate([row, row])[order])]
     opens = order >= n
     level = np.cumsum(np.where(opens, 1, -1))
     level -= opens  # how many are open around it: the same for both brackets of a pair
     opened, closed = order[opens] - n, order[~opens]
-    return opened[_sorted_small(level[opens])], closed[_sorted_small(level[~opens])]
+    return opened[sorted_small(level[opens])], closed[sorted_small(level[~opens])]
 
 
-def _sorted_small(numbers: Longs) -> Longs:
+def sorted_small(numbers: Longs) -> Longs:
     """Return the stable order of numbers from 0 on, which mostly fit 16 bits: numpy sorts those ten times faster."""
     fits = len(numbers) == 0 or int(numbers.max()) < 2**16
     return np.argsort(numbers.astype(np.uint16) if fits else numbers, kind="stable")

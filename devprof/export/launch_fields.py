@@ -33,6 +33,8 @@ _HAS_NO_OP[[int(kind) for kind in _PYTHON]] = True
 class LaunchFields:
     """``External id``, ``correlation``, ``device`` and ``stream`` of a trace's events."""
 
+    KEYS = ("External id", "device", "stream", "correlation")
+
     def __init__(self, trace: Trace) -> None:
         places = [trace.places[row.place] for row in trace.rows]
         self._trace = trace

@@ -12,7 +12,7 @@ from typing import IO
 from devprof.errors import CaptureError, UsageError
 from devprof.store import written_whole
 
-__all__ = ["GZIP_LEVEL", "output"]
+__all__ = ["GZIP_LEVEL", "output", "output_bytes"]
 
 GZIP_LEVEL = 6
 """Level of gzip; torch's own files have level 9, which takes five times as long to be 14 % smaller."""
@@ -20,9 +20,16 @@ GZIP_LEVEL = 6
 
 @contextmanager
 def output(path: str | os.PathLike[str]) -> Iterator[Callable[[str], object]]:
-    """Give a function that takes the file's text, piece by piece.
+    """Give a function that takes the file's text, piece by piece; see `output_bytes`."""
+    with output_bytes(path) as write:
+        yield lambda text: write(text.encode())
 
-    The text is written beside the name and takes it when the block ends; where the block raises, nothing is left and an earlier
+
+@contextmanager
+def output_bytes(path: str | os.PathLike[str]) -> Iterator[Callable[[bytes | memoryview], object]]:
+    """Give a function that takes the file's bytes, piece by piece.
+
+    They are written beside the name and take it when the block ends; where the block raises, nothing is left and an earlier
     file is untouched. A name that ends with ``.gz`` is packed. A link is followed; a pipe or a device is written to as it is.
 
     Args:
@@ -36,7 +43,7 @@ def output(path: str | os.PathLike[str]) -> Iterator[Callable[[str], object]]:
     try:
         special = target.exists() and not (target.is_file() or target.is_dir())
         with target.open("wb") if special else written_whole(target) as file, _packed(file, target) as packed:
-            yield lambda text: packed.write(text.encode())
+            yield packed.write
     except PermissionError as error:
         raise UsageError(f"cannot write {target}: no permission to make a file in {target.parent}") from error
     except OSError as error:

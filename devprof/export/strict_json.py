@@ -10,7 +10,7 @@ from json.encoder import encode_basestring
 
 import numpy as np
 
-__all__ = ["WrittenTexts", "json_text", "quoted", "verbatim"]
+__all__ = ["WrittenTexts", "clean", "json_text", "quoted", "verbatim"]
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -22,7 +22,12 @@ _MOST_CHARACTERS = 1 << 20  # of texts that are kept quoted
 def quoted(text: str) -> str:
     """Return a text as a JSON string; what is not ASCII stays as it is, a lone surrogate becomes U+FFFD."""
     written = encode_basestring(text)
-    return written if written.isascii() else _LONE_SURROGATE.sub("\ufffd", written)
+    return clean(written)
+
+
+def clean(text: str) -> str:
+    """Return a text that has UTF-8 bytes: with U+FFFD for each lone surrogate."""
+    return text if text.isascii() else _LONE_SURROGATE.sub("\ufffd", text)
 
 
 def json_text(value: object) -> str:
@@ -42,7 +47,7 @@ def verbatim(text: str) -> str:
         return quoted(text)
     if _SURROGATE_ESCAPE.search(text):
         return json_text(value)
-    return text if text.isascii() else _LONE_SURROGATE.sub("\ufffd", text)
+    return clean(text)
 
 
 class WrittenTexts(dict[int, str]):
@@ -81,7 +86,7 @@ def _plain(value: object, depth: int) -> object:
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else str(float(value))
     if isinstance(value, str):
-        return _LONE_SURROGATE.sub("\ufffd", value)
+        return clean(value)
     if depth < _MOST_DEPTH:
         if isinstance(value, Mapping):
             return {str(_plain(str(key), depth)): _plain(item, depth + 1) for key, item in value.items()}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +16,22 @@ import numpy.typing as npt
 from devprof.export.strict_json import json_text
 from devprof.store import Place, PlaceKind, Row
 
-__all__ = ["Tracks"]
+__all__ = ["Track", "Tracks", "place_name"]
 
 _AFTER_HOSTS = 5_000_000  # kExceedMaxPid, libkineto/include/output_base.h
 _OVERHEAD_SORT_INDEX = 0x1000000
 _MOST_NUMBER = 2**31 - 1  # viewers keep 32 bits
 _SPARE_THREADS = 2**30
+
+
+class Track(NamedTuple):
+    """One lane of a row: index of the row, the lane, its number in the file, what it is called, its position in the place."""
+
+    row: int
+    lane: int
+    tid: int
+    name: str
+    sort_index: int
 
 
 class Tracks:
@@ -29,6 +40,8 @@ class Tracks:
     Attributes:
         first: (rows,) int64, number of each row's first track; further lanes follow it.
         texts: by track, its process and thread as they stand in an event.
+        pids: by place, its number in the file.
+        place_order: by place, its position in the file.
     """
 
     def __init__(self, places: Sequence[Place], rows: Sequence[Row], lanes: npt.NDArray[np.int64]) -> None:
@@ -41,13 +54,14 @@ class Tracks:
         self._places = places
         self._rows = rows
         self._lanes = lanes.tolist()
-        self._pids = _pids(places)
+        self.pids = _pids(places)
+        self.place_order = _place_order(places)
         self._tids: list[list[int]] = [[] for _ in rows]  # by row, then lane
         for place in range(len(places)):
             self._number_rows([i for i, row in enumerate(rows) if row.place == place])
         self.first = np.cumsum(lanes) - lanes
         self.texts = [
-            f'"pid":{self._pids[row.place]},"tid":{tid}'
+            f'"pid":{self.pids[row.place]},"tid":{tid}'
             for row, tids in zip(rows, self._tids, strict=True)
             for tid in tids
         ]
@@ -58,26 +72,19 @@ class Tracks:
         Args:
             at: their time, as text.
         """
-        sort_indices = _place_order(self._places)
-        for index, (place, pid) in enumerate(zip(self._places, self._pids, strict=True)):
+        for index, (place, pid) in enumerate(zip(self._places, self.pids, strict=True)):
             where = f'"ts":{at},"pid":{pid},"tid":0'
-            yield _named("process_name", where, "name", place.name or _place_name(place))
+            yield _named("process_name", where, "name", place_name(place))
             label = place.label or ("CPU" if place.kind is PlaceKind.HOST else "")
             yield _named("process_labels", where, "labels", label)
-            yield _named("process_sort_index", where, "sort_index", sort_indices[index])
-            for tid, name, sort_index in self._tracks_of(index):
-                where = f'"ts":{at},"pid":{pid},"tid":{tid}'
-                yield _named("thread_name", where, "name", name)
-                yield _named("thread_sort_index", where, "sort_index", sort_index)
+            yield _named("process_sort_index", where, "sort_index", self.place_order[index])
+            for track in self.of_place(index):
+                where = f'"ts":{at},"pid":{pid},"tid":{track.tid}'
+                yield _named("thread_name", where, "name", track.name)
+                yield _named("thread_sort_index", where, "sort_index", track.sort_index)
 
-    def _number_rows(self, rows: list[int]) -> None:
-        firsts = _distinct([abs(self._rows[row].id) for row in rows], range(_MOST_NUMBER + 1), _SPARE_THREADS)
-        free = _free_numbers(firsts, max(firsts, default=0) + 1)
-        for row, first in zip(rows, firsts, strict=True):
-            self._tids[row] = [first, *(next(free) for _ in range(self._lanes[row] - 1))]
-
-    def _tracks_of(self, place: int) -> Iterator[tuple[int, str, int]]:
-        """Yield thread number, name and sort index of each track of a place."""
+    def of_place(self, place: int) -> Iterator[Track]:
+        """Yield the tracks of a place, from the top."""
         rows = [i for i, row in enumerate(self._rows) if row.place == place]
         rows.sort(key=lambda i: self._sort_index(i))
         crowded = any(self._lanes[i] > 1 for i in rows)
@@ -86,7 +93,13 @@ class Tracks:
             name = self._rows[i].name or _row_name(self._rows[i], self._places[place])
             for lane, tid in enumerate(self._tids[i]):
                 sort_index = next(position) if crowded else self._sort_index(i)
-                yield tid, name if lane == 0 else f"{name} ({lane + 1})", sort_index
+                yield Track(i, lane, tid, name if lane == 0 else f"{name} ({lane + 1})", sort_index)
+
+    def _number_rows(self, rows: list[int]) -> None:
+        firsts = _distinct([abs(self._rows[row].id) for row in rows], range(_MOST_NUMBER + 1), _SPARE_THREADS)
+        free = _free_numbers(firsts, max(firsts, default=0) + 1)
+        for row, first in zip(rows, firsts, strict=True):
+            self._tids[row] = [first, *(next(free) for _ in range(self._lanes[row] - 1))]
 
     def _sort_index(self, row: int) -> int:
         given = self._rows[row].sort_index
@@ -130,8 +143,10 @@ def _default_order(place: Place, after_hosts: int) -> int:
     return after_hosts + place.id if place.id >= 0 else _OVERHEAD_SORT_INDEX
 
 
-def _place_name(place: Place) -> str:
-    return f"process {place.id}" if place.kind is PlaceKind.HOST else f"{place.backend} {place.id}"
+def place_name(place: Place) -> str:
+    """Return what a place is called."""
+    default = f"process {place.id}" if place.kind is PlaceKind.HOST else f"{place.backend} {place.id}"
+    return place.name or default
 
 
 def _row_name(row: Row, place: Place) -> str:

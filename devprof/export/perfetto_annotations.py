@@ -1,0 +1,140 @@
+"""Args of a Perfetto trace: debug annotations with their types, from columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from devprof.export.chunks import Chunk
+from devprof.export.launch_fields import LaunchFields
+from devprof.export.perfetto_names import Names
+from devprof.export.protobuf import (
+    FIXED64,
+    VARINT,
+    Part,
+    bytes_field,
+    fixed64,
+    message,
+    number_field,
+    tag,
+    varint_column,
+)
+from devprof.export.strict_json import clean
+from devprof.store import ItemColumn, ItemKind, Trace
+
+__all__ = ["Annotation", "Annotations", "found"]
+
+Longs = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_DEBUG_ANNOTATIONS = 4  # of TrackEvent
+_NAME_IID, _BOOL, _INT, _DOUBLE, _STRING, _ARRAY, _STRING_IID = 1, 2, 4, 5, 6, 12, 17  # of DebugAnnotation
+_NAMES, _STRING_VALUES = 3, 29  # of InternedData
+
+
+class Annotation(NamedTuple):
+    """One arg.
+
+    Attributes:
+        present: (m,) bool: which events have it.
+        parts: its bytes.
+    """
+
+    present: Mask
+    parts: list[Part]
+
+
+class Annotations:
+    """The args of a trace's events: those that follow from ids and rows, and its items."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._items = trace.items
+        self._launches = LaunchFields(trace)
+        texts = _distinct([*LaunchFields.KEYS, *trace.items])
+        self._number = {key: i for i, key in enumerate(texts)}
+        self._names = Names(_NAMES, len(texts), list(texts.values()).__getitem__)
+        self._texts = Names(_STRING_VALUES, len(trace.strings), trace.strings.__getitem__)
+
+    def names(self) -> Iterator[bytes]:
+        """Yield packets with the args' names."""
+        yield from self._names.new(np.arange(len(self._number)))
+
+    def of(self, chunk: Chunk) -> tuple[list[bytes], list[Annotation]]:
+        """Return packets with what texts are new, and the annotations of a chunk."""
+        m = len(chunk.events)
+        packets: list[bytes] = []
+        items: list[Annotation] = []
+        fields = self._launches.of(chunk)
+        derived = {key: field.present for key, field in fields.items()}
+        for key, column in self._items.items():
+            at, values = found(column, chunk)
+            if len(at) == 0:
+                continue
+            if column.kind in (ItemKind.STRING, ItemKind.JSON):
+                packets += self._texts.new(values)
+            items += self._annotations(key, column.kind, at, values, m)
+            if key in derived:
+                derived[key] = derived[key].copy()
+                derived[key][at] = False
+        launches: list[Annotation] = []
+        for key, present in derived.items():
+            at = np.flatnonzero(present)
+            launches += self._annotations(key, ItemKind.INT, at, fields[key].columns[0][at], m)
+        return packets, [*launches, *items]
+
+    def _annotations(
+        self, key: str, kind: ItemKind, at: Longs, values: npt.NDArray[Any], m: int
+    ) -> Iterator[Annotation]:
+        """Yield the annotation of a key; of numbers with both signs two, for negative ones take ten bytes."""
+        below = values < 0 if kind is ItemKind.INT else np.zeros(0, dtype=np.bool_)
+        for chosen in (below, ~below) if below.any() else (slice(None),):
+            if len(some := at[chosen]):
+                present, rank = np.ones(m, dtype=np.bool_), None
+                if len(some) < m:
+                    present[:] = False
+                    present[some] = True
+                    rank = np.cumsum(present) - 1
+                value = _value(kind, values[chosen], rank)
+                name = number_field(_NAME_IID, self._number[key] + 1)
+                yield Annotation(present, message(_DEBUG_ANNOTATIONS, [name, *value]))
+
+
+def found(column: ItemColumn, chunk: Chunk) -> tuple[Longs, npt.NDArray[Any]]:
+    """Return where in a chunk a column has values, ascending, and those."""
+    if chunk.number >= 0:
+        first, last = chunk.events[0], chunk.events[-1]
+        low, high = np.searchsorted(column.events, [first, last + 1]).tolist()
+        return column.events[low:high] - first, column.values[low:high]
+    which = np.minimum(np.searchsorted(column.events, chunk.events), len(column) - 1)
+    at = np.flatnonzero(column.events[which] == chunk.events) if len(column) else which[:0]
+    return at, column.values[which[at]]
+
+
+def _value(kind: ItemKind, values: npt.NDArray[Any], rank: Longs | None) -> list[Part]:
+    match kind:
+        case ItemKind.INT:
+            return [tag(_INT, VARINT), *varint_column(values, rank)]
+        case ItemKind.FLOAT:
+            return [tag(_DOUBLE, FIXED64), *fixed64(values, rank)]
+        case ItemKind.BOOL:
+            return [tag(_BOOL, VARINT), *varint_column((values != 0).astype(np.uint64), rank)]
+        case ItemKind.STRING | ItemKind.JSON:
+            return [tag(_STRING_IID, VARINT), *varint_column(values.astype(np.int64) + 1, rank)]
+        case ItemKind.INT_LIST:
+            entries = [message(_ARRAY, [tag(_INT, VARINT), *varint_column(one, rank)]) for one in values.T]
+            return [part for entry in entries for part in entry] or [bytes_field(_STRING, b"[]")]
+
+
+def _distinct(keys: Iterable[str]) -> dict[str, str]:
+    """Return keys as they are written; of several that read the same once cleaned the later ones get a number."""
+    written: dict[str, str] = {}
+    for key in keys:
+        text, number = clean(key), 1
+        while key not in written and text in written.values():
+            number += 1
+            text = f"{clean(key)} ({number})"
+        written[key] = text
+    return written

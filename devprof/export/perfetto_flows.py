@@ -1,0 +1,118 @@
+"""Arrows of a Perfetto trace: a number for each pair of events that one connects, and none with one end only.
+
+A reader connects all events that carry one number into a chain, in order of time, and closes it at an end. Kineto's arrows go
+from one launch to all that it caused, so each of those has a number of its own.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from devprof.store import Trace
+
+__all__ = ["END", "START", "START_OF_MANY", "Ends", "Flows"]
+
+END, START, START_OF_MANY = 1, 2, 3
+
+Longs = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int32]
+
+
+class Ends(NamedTuple):
+    """What stands at some events: (m,) each.
+
+    Attributes:
+        kind: int64: 0 nothing, `END`, `START`, or `START_OF_MANY`.
+        first: int64, number of the arrow, or of the first of several.
+        arrows: int64, how many.
+    """
+
+    kind: Longs
+    first: Longs
+    arrows: Longs
+
+
+class Flows:
+    """The arrows of a trace."""
+
+    def __init__(self, trace: Trace) -> None:
+        """Look at all arrows of a trace; takes some 20 bytes for each, and more while it does so."""
+        ends, starts = _End.nowhere(), _Start.nowhere()
+        if trace.flow_id.any():
+            for flow_type in np.unique(trace.flow_type[trace.flow_id != 0]).tolist():
+                some_ends, some_starts = _arrows(trace, flow_type, len(ends.event))
+                ends = _End(*map(np.concatenate, zip(ends, some_ends, strict=True)))
+                starts = _Start(*map(np.concatenate, zip(starts, some_starts, strict=True)))
+        self._ends = _End(*(column[np.argsort(ends.event)] for column in ends))
+        self._starts = _Start(*(column[np.argsort(starts.event)] for column in starts))
+
+    def at(self, events: Longs) -> Ends:
+        """Return what stands at some events, given by their indices: (m,) int64."""
+        kind, first, arrows = (np.zeros(len(events), dtype=np.int64) for _ in range(3))
+        here, which = _found(self._ends.event, events)
+        kind[here], first[here], arrows[here] = END, self._ends.number[which], 1
+        here, which = _found(self._starts.event, events)
+        arrows[here] = self._starts.arrows[which]
+        kind[here], first[here] = np.where(arrows[here] > 1, START_OF_MANY, START), self._starts.first[which]
+        return Ends(kind, first, arrows)
+
+
+class _End(NamedTuple):
+    """Ends of arrows: their events, and the arrows' numbers."""
+
+    event: Ints
+    number: Ints
+
+    @classmethod
+    def nowhere(cls) -> _End:
+        return cls(*(np.empty(0, dtype=np.int32) for _ in cls._fields))
+
+
+class _Start(NamedTuple):
+    """Where arrows start: the events, the first arrow's number, and how many there are."""
+
+    event: Ints
+    first: Ints
+    arrows: Ints
+
+    @classmethod
+    def nowhere(cls) -> _Start:
+        return cls(*(np.empty(0, dtype=np.int32) for _ in cls._fields))
+
+
+def _arrows(trace: Trace, flow_type: int, taken: int) -> tuple[_End, _Start]:
+    """Number the arrows of one type from ``taken + 1`` on."""
+    of_type = (trace.flow_type == flow_type) & (trace.flow_id != 0)
+    starts = np.flatnonzero(of_type & (trace.flow_start != 0))
+    ids, first = np.unique(trace.flow_id[starts], return_index=True)  # of several starts the first one holds
+    ends = np.flatnonzero(of_type & (trace.flow_start == 0))
+    if len(ids) == 0:
+        return _End.nowhere(), _Start.nowhere()
+    which = np.minimum(np.searchsorted(ids, trace.flow_id[ends]), len(ids) - 1)
+    known = ids[which] == trace.flow_id[ends]
+    ends, which = ends[known], which[known]
+    count = np.bincount(which, minlength=len(ids))
+    number = taken + 1 + np.cumsum(count) - count
+    order = np.argsort(which, kind="stable")
+    shown = count > 0
+    return (
+        _End(ends[order].astype(np.int32), (taken + 1 + np.arange(len(ends))).astype(np.int32)),
+        _Start(*(column[shown].astype(np.int32) for column in (starts[first], number, count))),
+    )
+
+
+def _found(table: Ints, events: Longs) -> tuple[Longs, Longs]:
+    """Return which of the events stand in an ascending table, and where in it."""
+    if len(table) == 0 or len(events) == 0:
+        return events[:0], events[:0]
+    low = int(np.searchsorted(table, np.int32(events.min())))
+    high = int(np.searchsorted(table, np.int32(events.max()), side="right"))
+    some = table[low:high].astype(np.int64)
+    order = np.arange(len(events)) if (events[1:] > events[:-1]).all() else np.argsort(events)
+    at = np.searchsorted(events[order], some)
+    at = np.minimum(at, len(events) - 1)
+    hit = events[order][at] == some
+    return order[at[hit]], low + np.flatnonzero(hit)
