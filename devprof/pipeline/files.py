@@ -33,7 +33,7 @@ def load_nvprof(path: str | os.PathLike[str]) -> Trace:
     Raises:
         TraceFileError: it is no such file, or is damaged, or holds a key twice that must be unique.
     """
-    return joined(read_nvprof(Path(path)))
+    return joined(read_nvprof(Path(path)), with_arrows=True)
 
 
 def load_nsys(path: str | os.PathLike[str]) -> Trace:
@@ -45,7 +45,7 @@ def load_nsys(path: str | os.PathLike[str]) -> Trace:
     Raises:
         TraceFileError: it is no such file, or is damaged.
     """
-    return joined(read_nsys(Path(path)))
+    return joined(read_nsys(Path(path)), with_arrows=True)
 
 
 def load_kineto(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Trace:
@@ -61,15 +61,15 @@ def load_kineto(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> 
     return joined(read_kineto(Path(path), max_bytes=max_bytes))
 
 
-def joined(trace: Trace) -> Trace:
+def joined(trace: Trace, *, with_arrows: bool = False) -> Trace:
     """Return a trace from a file with parents, and with what follows from them.
 
     Host events get the innermost event around them as parent. Device work gets its launch, else the op that its id names.
     Where the file gives no op ids, a launch takes the id of the nearest range around it, and device work that of its launch.
-    Where the file has no arrows, those from launches to device work are added.
 
     Args:
         trace: as a reader returns it: the events of a row in the order of entering.
+        with_arrows: add arrows from launches to their device work; for formats that know none.
     """
     role = _Roles(trace)
     parent = np.full(len(trace), -1, dtype=np.int64)
@@ -81,7 +81,7 @@ def joined(trace: Trace) -> Trace:
     linked = np.where((linked == 0) & (launch >= 0), linked[launch], linked)
     parent = np.where(role.device, _work_parents(trace, role, launch, linked), parent)
     columns: dict[str, Any] = {"parent": parent.astype(np.int32), "linked": linked}
-    if not trace.flow_id.any():
+    if with_arrows:
         columns |= _arrows(trace, launch)
     return replace(trace, **columns)
 
