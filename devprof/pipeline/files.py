@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from devprof.errors import TraceFileError
 from devprof.link import nest
 from devprof.model import ActivityType, Role, kLinkAsyncCpuGpu
 from devprof.store import Trace
-from devprof.store.readers import MAX_BYTES, read_kineto, read_nsys, read_nvprof
+from devprof.store import load as load_saved
+from devprof.store.readers import MAX_BYTES, is_nsys, read_kineto, read_nsys, read_nvprof
 
-__all__ = ["joined", "load_kineto", "load_nsys", "load_nvprof"]
+__all__ = ["joined", "load", "load_kineto", "load_nsys", "load_nvprof"]
 
 _Longs = npt.NDArray[np.int64]
 _Mask = npt.NDArray[np.bool_]
@@ -59,6 +61,29 @@ def load_kineto(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> 
         TraceFileError: it is no such file, holds no events, or is too large.
     """
     return joined(read_kineto(Path(path), max_bytes=max_bytes))
+
+
+def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Trace:
+    """Load a trace of any format that devprof reads, found by its content, not by its name.
+
+    Args:
+        path: a ``.devprof`` file, Chrome JSON (packed or not), or an SQLite export of nvprof or of Nsight Systems.
+        max_bytes: most bytes of JSON text, unpacked.
+
+    Raises:
+        TraceFileError: it is none of these, or is damaged.
+    """
+    file = Path(path)
+    try:
+        with file.open("rb") as opened:
+            head = opened.read(16)
+    except OSError as error:
+        raise TraceFileError(f"{file} cannot be opened: {error.strerror or error}") from error
+    if head.startswith(b"PK\x03\x04"):
+        return load_saved(file)
+    if head.startswith(b"SQLite format 3\0"):
+        return load_nsys(file) if is_nsys(file) else load_nvprof(file)
+    return load_kineto(file, max_bytes=max_bytes)
 
 
 def joined(trace: Trace, *, with_arrows: bool = False) -> Trace:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,10 @@ from torch.profiler import ProfilerActivity, profile, record_function
 
 from devprof.export import chrome_trace
 from devprof.model import ActivityType
-from devprof.pipeline.files import load_kineto
+from devprof.pipeline.files import load_kineto, load_nvprof
 from devprof.store import Trace
+
+_PID = 4000
 
 
 def _export(path: Path, *, with_stack: bool) -> Path:
@@ -146,3 +150,54 @@ def test_slices_that_the_exporter_moves_to_lanes_keep_all_else(exported: Path, t
     again = load_kineto(tmp_path / "again.json")
     without_rows = [[row[:4] + row[5:] for row in _recount(trace)] for trace in (again, first)]
     assert sorted(without_rows[0]) == sorted(without_rows[1])
+
+
+def test_an_nvprof_export_has_the_ranges_and_kernels_that_torch_finds_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "nvprof.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(
+            """
+            CREATE TABLE StringTable(_id_ INTEGER PRIMARY KEY AUTOINCREMENT, value TEXT NOT NULL UNIQUE);
+            CREATE TABLE CUPTI_ACTIVITY_KIND_MARKER(_id_ INTEGER PRIMARY KEY AUTOINCREMENT, flags INT NOT NULL,
+                timestamp INT NOT NULL, id INT NOT NULL, objectKind INT NOT NULL, objectId BLOB NOT NULL,
+                name INT NOT NULL, domain INT NOT NULL);
+            CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME(_id_ INTEGER PRIMARY KEY AUTOINCREMENT, cbid INT NOT NULL,
+                start INT NOT NULL, end INT NOT NULL, processId INT NOT NULL, threadId INT NOT NULL,
+                correlationId INT NOT NULL, returnValue INT NOT NULL);
+            CREATE TABLE CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL(_id_ INTEGER PRIMARY KEY AUTOINCREMENT, start INT NOT NULL,
+                end INT NOT NULL, deviceId INT NOT NULL, streamId INT NOT NULL, correlationId INT NOT NULL,
+                name INT NOT NULL);
+            INSERT INTO StringTable VALUES (1, 'step'), (2, 'aten::mm, seq = 3'), (3, '_Z1kPf'), (4, 'aten::add, seq = 4');
+            """
+        )
+        owner = (_PID).to_bytes(4, "little") + (_PID + 1).to_bytes(4, "little") + bytes(4)
+        for number, (start, end, name) in enumerate([(0, 1000, 1), (10, 400, 2), (500, 900, 4)], start=1):
+            for row in ((2, start, number, 2, owner, name, 0), (4, end, number, 2, owner, 0, 0)):
+                connection.execute("INSERT INTO CUPTI_ACTIVITY_KIND_MARKER VALUES (NULL,?,?,?,?,?,?,?)", row)
+        for at, correlation in ((20, 7), (100, 8), (600, 9)):
+            call = (211, at, at + 10, _PID, _PID + 1, correlation, 0)
+            connection.execute("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (NULL,?,?,?,?,?,?,?)", call)
+            kernel = (at + 30, at + 30 + correlation, 0, 7, correlation, 3)
+            connection.execute("INSERT INTO CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL VALUES (NULL,?,?,?,?,?,?)", kernel)
+    trace = load_nvprof(path)
+    found = {
+        trace.name_of(event): (int(trace.start_ns[event]), int(trace.end_ns[event]), []) for event in range(len(trace))
+    }
+    for kernel in trace.of_type(ActivityType.CONCURRENT_KERNEL).tolist():
+        above = int(trace.parent[trace.parent[kernel]])
+        while above >= 0:
+            found[trace.name_of(above)][2].append(int(trace.duration_ns[kernel]))
+            above = int(trace.parent[above])
+    expected = {
+        event.name.split(",")[0]: (event.time_range.start, event.time_range.end, [k.duration for k in event.kernels])
+        for event in torch.autograd.profiler.load_nvprof(str(path))
+    }
+    assert (
+        {name: found[name] for name in expected}
+        == expected
+        == {
+            "step": (0, 1000, [7, 8, 9]),
+            "aten::mm": (10, 400, [7, 8]),
+            "aten::add": (500, 900, [9]),
+        }
+    )

@@ -7,7 +7,7 @@ Never: links or nests events, or trusts a file: whatever it holds, the outcome i
 """
 
 from devprof.store.readers.kineto import MAX_BYTES, read_kineto
-from devprof.store.readers.nsys import read_nsys
+from devprof.store.readers.nsys import is_nsys, read_nsys
 from devprof.store.readers.nvprof import read_nvprof
 
-__all__ = ["MAX_BYTES", "read_kineto", "read_nsys", "read_nvprof"]
+__all__ = ["MAX_BYTES", "is_nsys", "read_kineto", "read_nsys", "read_nvprof"]

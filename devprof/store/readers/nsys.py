@@ -30,7 +30,7 @@ from devprof.store.readers.sql_export import SqlExport, device_place, taken
 from devprof.store.readers.sqlite import ABSENT, Database, Records
 from devprof.store.trace import Trace
 
-__all__ = ["read_nsys"]
+__all__ = ["is_nsys", "read_nsys"]
 
 _PREFIX = "CUPTI_ACTIVITY_KIND_"
 _KIND = "Nsight Systems export"
@@ -61,6 +61,16 @@ def read_nsys(path: Path) -> Trace:
         other = "; that is an nvprof export: use load_nvprof" if "StringTable" in database.tables else ""
         database.require_any(_TABLES, other)
         return _Nsys(database).trace()
+
+
+def is_nsys(path: Path) -> bool:
+    """Say whether an SQLite file is an export of Nsight Systems, by its tables.
+
+    Raises:
+        TraceFileError: it is no SQLite file, or is damaged.
+    """
+    with Database.opened(path, _KIND) as database:
+        return bool({"StringIds", "NVTX_EVENTS", "META_DATA_EXPORT"} & database.tables)
 
 
 class _Nsys(SqlExport):
