@@ -15,6 +15,7 @@ from devprof.cli.doctor import doctor
 from devprof.cli.plugins import plugins
 from devprof.cli.summary import summary
 from devprof.cli.validate import validate
+from devprof.cli.view import view
 from devprof.errors import DevprofError
 
 __all__ = ["app", "main"]
@@ -26,7 +27,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, summary, diff, validate, convert, build, plugins, doctor):
+for command in (demo, summary, view, diff, validate, convert, build, plugins, doctor):
     app.command()(command)
 
 
