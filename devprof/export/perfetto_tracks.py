@@ -6,11 +6,11 @@ process's. What has a number that no process or thread can have is a plain track
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
-from devprof.export.perfetto_packets import packet
+from devprof.export.perfetto_packets import packet, track_packet
 from devprof.export.protobuf import bytes_field, number_field, text_field
+from devprof.export.strict_json import json_text
 from devprof.export.tracks import Track, Tracks, place_name
 from devprof.store import Place, PlaceKind, Trace
 
@@ -22,7 +22,7 @@ CLOCK = 64
 _REALTIME = 1
 _MOST_NUMBER = 2**31 - 1
 
-_CLOCK_SNAPSHOT, _FLAGS, _FIRST, _DEFAULTS, _DESCRIPTOR = 6, 13, 87, 59, 60  # of TracePacket
+_CLOCK_SNAPSHOT, _FLAGS, _FIRST, _DEFAULTS = 6, 13, 87, 59  # of TracePacket
 _DEFAULT_CLOCK = 58  # of TracePacketDefaults
 _STATE_CLEARED = 1
 _CLOCKS, _PRIMARY_CLOCK = 1, 2  # of ClockSnapshot
@@ -81,13 +81,10 @@ def _place_packet(place: Place, pid: int, uuid: int, order: int) -> bytes:
         fields.append(bytes_field(_PROCESS, process + label))
     else:
         fields += [text_field(_NAME, name), number_field(_RANK, rank), number_field(_MERGE, _NEVER_MERGED)]
-    described = [text for text in (place.label, _properties(place)) if text]
+    described = [place.label] if place.label else []
+    described += [json_text(place.properties)] if place.properties else []
     fields += [text_field(_DESCRIPTION, "\n".join(described))] if described else []
-    return packet(bytes_field(_DESCRIPTOR, b"".join(fields)))
-
-
-def _properties(place: Place) -> str:
-    return json.dumps(dict(place.properties), default=str) if place.properties else ""
+    return track_packet(*fields)
 
 
 def _thread_packet(track: Track, pid: int, uuid: int, parent: int) -> bytes:
@@ -95,12 +92,12 @@ def _thread_packet(track: Track, pid: int, uuid: int, parent: int) -> bytes:
     thread = number_field(_PID, pid) + number_field(_TID, track.tid) + number_field(_SORT_INDEX, rank)
     thread += text_field(_THREAD_NAME, track.name)
     fields = [number_field(_UUID, uuid), number_field(_PARENT, parent), bytes_field(_THREAD, thread)]
-    return packet(bytes_field(_DESCRIPTOR, b"".join([*fields, number_field(_RANK, rank)])))
+    return track_packet(*fields, number_field(_RANK, rank))
 
 
 def _plain(uuid: int, parent: int, name: str, more: bytes) -> bytes:
     fields = [number_field(_UUID, uuid), number_field(_PARENT, parent), text_field(_NAME, name), more]
-    return packet(bytes_field(_DESCRIPTOR, b"".join([*fields, number_field(_MERGE, _NEVER_MERGED)])))
+    return track_packet(*fields, number_field(_MERGE, _NEVER_MERGED))
 
 
 def _bounded(number: int) -> int:

@@ -119,11 +119,12 @@ def read(path: Path) -> File:
     state = _Sequence()
     found: list[tuple[int, Any, Event]] = []
     for packet in whole.packet:
-        assert packet.trusted_packet_sequence_id == 1
-        state.see(packet)
         if packet.HasField("track_descriptor"):
             assert packet.track_descriptor.uuid not in tracks
             tracks[packet.track_descriptor.uuid] = packet.track_descriptor
+            continue
+        assert packet.trusted_packet_sequence_id == 1
+        state.see(packet)
         if packet.HasField("track_event"):
             assert state.valid
             assert packet.sequence_flags & NEEDS_STATE

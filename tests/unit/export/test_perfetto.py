@@ -121,7 +121,7 @@ def test_hosts_are_processes_with_threads_and_devices_are_tracks_with_tracks_in_
     assert (thread.thread.thread_name, thread.parent_uuid) == ("thread 4321 (MainThread)", process.uuid)
     assert not any(track.HasField("process") or track.HasField("thread") for track in (device, stream))
     assert (device.name, device.parent_uuid) == ("OpenReg 0", 0)
-    assert device.description == 'sim\n{"id": 0, "name": "\\u00e9"}'
+    assert device.description == 'sim\n{"id": 0, "name": "é"}'
     assert (stream.name, stream.parent_uuid) == ("stream 7", device.uuid)
     never_merged = device.SIBLING_MERGE_BEHAVIOR_NONE
     assert [track.sibling_merge_behavior for track in (device, stream)] == [never_merged] * 2
