@@ -169,7 +169,7 @@ def test_every_server_has_a_secret_of_its_own_that_is_too_long_to_guess(folder: 
         "/x{token}/",
         f"/{'A' * 43}/",
         f"/{'A' * 43}/{NAME}",
-        "//{token}/",
+        "{token}/",
         "*",
     ],
 )
@@ -240,9 +240,9 @@ def test_nothing_can_be_sent_to_it(server: ViewServer, method: str) -> None:
         (b"GET / HTTP/1.1\r\nHost: " + b"a" * 70_000 + b"\r\n\r\n", 431),
         (b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 200 + b"\r\n", 431),
         (b"STEAL / HTTP/1.1\r\n\r\n", 501),
-        (b"GET / HTTP/2.0\r\n\r\n", 505),
+        (b"GET / and more HTTP/1.1\r\n\r\n", 400),
     ],
-    ids=["long line", "long header", "many headers", "unknown method", "another HTTP"],
+    ids=["long line", "long header", "many headers", "unknown method", "too many words"],
 )
 def test_malformed_requests_are_refused_and_the_server_goes_on(
     server: ViewServer, request_: bytes, status: int
