@@ -39,7 +39,7 @@ _EXPORTS = {
     "emit_itt": "devprof.profiler.emit",
     "emit_nvtx": "devprof.profiler.emit",
     "Trace": "devprof.store",
-    "load": "devprof.pipeline.opening",
+    "load": "devprof.pipeline.files",
     "load_nsys": "devprof.pipeline.files",
     "load_nvprof": "devprof.pipeline.files",
     "trace_of": "devprof.torch",

@@ -13,8 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from devprof.analysis import Answer
-from devprof.errors import UsageError
-from devprof.pipeline.opening import load
+from devprof.pipeline.files import load
 from devprof.store import Trace
 
 __all__ = ["Json", "TraceFile", "print_answer", "print_json", "read"]
@@ -29,13 +28,9 @@ def read(path: Path) -> Trace:
     """Read a trace file.
 
     Raises:
-        UsageError: it cannot be opened.
-        TraceFileError: it is no trace.
+        TraceFileError: it cannot be opened, or is no trace.
     """
-    try:
-        return load(path)
-    except OSError as error:
-        raise UsageError(f"cannot open {path}: {error.strerror or error}") from error
+    return load(path)
 
 
 def print_json(value: Mapping[str, Any]) -> None:
