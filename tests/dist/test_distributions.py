@@ -142,3 +142,10 @@ def test_doctor_says_in_a_bare_environment_that_torch_is_missing(bare: Path, tmp
 
 def test_plugins_lists_the_simulated_device_without_torch(bare: Path, tmp_path: Path) -> None:
     assert "openreg" in _run([bare / "devprof", "plugins"], cwd=tmp_path)
+
+
+def test_a_program_without_torch_is_profiled_in_an_environment_that_has_none(bare: Path, tmp_path: Path) -> None:
+    printed = _run([bare / "python", ROOT / "examples/without_torch.py"], cwd=tmp_path)
+    assert "openreg: produced 7 = emitted 7 + dropped 0 + rejected 0; 3 of 3 device records linked" in printed
+    said = _run([bare / "devprof", "validate", "--fail-on", "warning", "without_torch.json.gz"], cwd=tmp_path)
+    assert said == "without_torch.json.gz: no findings\n"
