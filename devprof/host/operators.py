@@ -10,16 +10,17 @@ from collections.abc import Hashable, Sequence
 from types import TracebackType
 
 from devprof.host.callbacks import RangeEvent
-from devprof.host.entering import begin, note_inputs
-from devprof.host.gate import CURRENT, GATE
+from devprof.host.entering import note_inputs
+from devprof.host.gate import BLOCK_SIZE, CURRENT, GATE, current_range
 from devprof.host.leaving import leave
-from devprof.host.queues import Block
+from devprof.host.queues import Block, ThreadQueues
 from devprof.host.scopes import RecordScope
 from devprof.host.watching import Watchable, Watched
 
 __all__ = ["RecordFunction"]
 
 _row = struct.Struct("qqq").pack
+_FUNCTION, _USER = RecordScope.FUNCTION, RecordScope.USER_SCOPE
 
 
 class RecordFunction(Watchable):
@@ -41,7 +42,7 @@ class RecordFunction(Watchable):
         ...     pass
     """
 
-    __slots__ = ("_scope", "forward_thread_id", "inputs", "name", "overload_name", "sequence_nr")
+    __slots__ = ("_label", "_scope", "forward_thread_id", "inputs", "name", "overload_name", "sequence_nr")
 
     def __init__(
         self,
@@ -54,29 +55,42 @@ class RecordFunction(Watchable):
         overload_name: str = "",
     ) -> None:
         self.name = name
-        self._scope = scope
+        self._scope = scope if type(scope) is RecordScope else RecordScope(scope)
         self.inputs = inputs
         self.sequence_nr = sequence_nr
         self.forward_thread_id = forward_thread_id
         self.overload_name = overload_name
+        # a plain number: the hash of an enum's member is a function in Python
+        self._label = (name, 0 if scope is _FUNCTION else int(scope), overload_name)
         self.block = None
 
     def __enter__(self) -> RecordFunction:
         queues = GATE.queues
         if queues is None:
             return self
-        if isinstance(queues, Watched):
-            try:
-                queues.enter(self)
-            except (
-                BaseException
-            ):  # the keyboard, in a callback: the `with` statement will not leave what was not entered
-                self.__exit__(None, None, None)
-                raise
-            return self
-        block = begin(self, queues, self.label, self._scope == RecordScope.USER_SCOPE)
-        self.note(block)
-        block.starts[self.at] = block.clock()
+        block = queues.block
+        if block is None:
+            return self._enter_watched(queues)
+        at = block.next
+        if at == BLOCK_SIZE:
+            block = queues.next_block()  # type: ignore[union-attr]  # no `Watched`: that has no block
+            at = 0
+        block.next = at + 1
+        outer = current_range()
+        self.at, self.gone = at, False
+        self.id = range_id = block.first_id + at
+        self.user_id = range_id if self._scope is _USER else outer.user_id
+        block.parents[at] = outer.id
+        try:
+            block.labels[at] = block.names[self._label]
+        except KeyError:
+            block.labels[at] = block.queue.labels.number(self._label)
+        self.token = CURRENT.set(self)
+        self.block = block
+        if self.inputs or self.sequence_nr >= 0 or self.forward_thread_id:
+            self.note(block)
+        clock = block.clock
+        block.starts[at] = clock()
         return self
 
     def __exit__(
@@ -98,6 +112,16 @@ class RecordFunction(Watchable):
                 return
         leave(self, end)
 
+    def _enter_watched(self, queues: ThreadQueues | Watched) -> RecordFunction:
+        assert isinstance(queues, Watched)
+        try:
+            queues.enter(self)
+        except BaseException:
+            # the keyboard, in a callback: the `with` statement will not leave what was not entered
+            self.__exit__(None, None, None)
+            raise
+        return self
+
     @property
     def scope(self) -> RecordScope:
         """Its kind."""
@@ -106,7 +130,7 @@ class RecordFunction(Watchable):
     @property
     def label(self) -> Hashable:
         """Name, scope and overload."""
-        return self.name, int(self._scope), self.overload_name
+        return self._label
 
     def event(self) -> RangeEvent:
         """Return what a callback with `needs_inputs` learns of it."""

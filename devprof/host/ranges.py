@@ -175,9 +175,8 @@ class record_function(Watchable):
         elif isinstance(queues, Watched):
             try:
                 queues.enter(self)
-            except (
-                BaseException
-            ):  # the keyboard, in a callback: the `with` statement will not leave what was not entered
+            except BaseException:
+                # the keyboard, in a callback: the `with` statement will not leave what was not entered
                 self.__exit__(None, None, None)
                 raise
         else:

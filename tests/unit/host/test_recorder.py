@@ -181,6 +181,23 @@ def test_a_range_that_another_thread_has_open_at_the_stop_is_unfinished_and_its_
     assert (second.ranges, dict(second.result.discarded)) == ([], {"exits of an earlier session": 1})
 
 
+def test_with_stack_function_calls_are_recorded_on_the_same_clock() -> None:
+    def called() -> None:
+        with record_function("range"):
+            pass
+
+    recorder = HostRecorder(HostOptions(with_stack=True))
+    recorder.start()
+    called()
+    result = recorder.stop()
+    functions, ranges = result.functions, result.ranges
+    rows = [row for row in range(len(functions)) if functions.strings[functions.name[row]].endswith(": called")]
+    assert len(rows) == 1
+    assert functions.clock == ranges.clock
+    assert functions.start[rows[0]] <= ranges.start[0] <= ranges.end[0] <= functions.end[rows[0]]
+    assert result.threads[threading.get_native_id()] == "MainThread"
+
+
 def test_many_threads_lose_nothing() -> None:
     rounds, workers = 400, 8
     turns = threading.Barrier(workers)
