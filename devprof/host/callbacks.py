@@ -8,7 +8,6 @@ whose enter it saw: whoever has gone must not be called.
 from __future__ import annotations
 
 import logging
-import random
 import threading
 import time
 import weakref
@@ -90,7 +89,7 @@ class CallbackHandle:
         self.is_removed = False
         self._enter, self._exit = enter, exit
         self._probability = probability
-        self._random = random.Random().random  # of its own: the program's seeded numbers stay what they are
+        self._random = _random_numbers() if probability < 1.0 else float
         self._has_raised = False
         self._running: list[int] = []  # threads that are inside; list methods are atomic
         self._idle = threading.Event()
@@ -147,6 +146,12 @@ class CallbackHandle:
             self._running.remove(here)
             if self.is_removed:
                 self._idle.set()
+
+
+def _random_numbers() -> Callable[[], float]:
+    import random  # loaded where somebody samples
+
+    return random.Random().random  # of its own: the program's seeded numbers stay what they are
 
 
 class _Own(threading.local):

@@ -5,18 +5,18 @@ asyncio does this by itself: a task inherits the context variables of whoever ma
 
 from __future__ import annotations
 
-import concurrent.futures
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from devprof.host.gate import CURRENT, GATE, OUTSIDE, OpenRange, current_range
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 __all__ = ["carry", "unwrap_pools", "wrap_pools"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-_Pool = concurrent.futures.ThreadPoolExecutor
 
 
 class _Carried:
@@ -62,17 +62,25 @@ class _Wrap:
 
     def on(self) -> None:
         """Wrap, unless our wrap is there or may be there under somebody else's."""
-        present = _Pool.submit
+        pool = _pool()
+        present = pool.submit
         if self._submit is not None and present is not self._original:
             return
         self._original, self._submit = present, _carrying(present)
-        _Pool.submit = self._submit  # type: ignore[method-assign]
+        pool.submit = self._submit  # type: ignore[method-assign]
 
     def off(self) -> None:
         """Unwrap; under somebody else's wrap ours stays, and does nothing while nobody records."""
-        if self._submit is not None and _Pool.submit is self._submit:
-            _Pool.submit = self._original  # type: ignore[method-assign,assignment]
+        pool = _pool()
+        if self._submit is not None and pool.submit is self._submit:
+            pool.submit = self._original  # type: ignore[method-assign,assignment]
             self._original = self._submit = None
+
+
+def _pool() -> type[ThreadPoolExecutor]:
+    from concurrent.futures import ThreadPoolExecutor  # loaded where a session starts
+
+    return ThreadPoolExecutor
 
 
 def _carrying(submit: Callable[..., Any]) -> Callable[..., Any]:

@@ -7,7 +7,6 @@ records. Only a process in which devprof is disabled gets the function itself ba
 from __future__ import annotations
 
 import functools
-import inspect
 import os
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AbstractContextManager
@@ -30,6 +29,8 @@ def decorated(function: F, new_range: NewRange) -> F:
     """
     if os.environ.get("DEVPROF_DISABLE") == "1":
         return function
+    import inspect  # loaded where something is decorated
+
     if inspect.iscoroutinefunction(function):
         wrapper = _coroutine(function, new_range)
     elif inspect.isasyncgenfunction(function):

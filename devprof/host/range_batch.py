@@ -19,8 +19,8 @@ __all__ = ["range_batch"]
 Ints = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
 
-_QUIET_SCOPES = (RecordScope.FUNCTION, RecordScope.USER_SCOPE)
-"""Scopes that the activity type tells already."""
+_IS_LOUD = np.array([scope not in (RecordScope.FUNCTION, RecordScope.USER_SCOPE) for scope in RecordScope])
+"""By scope: whether it is named, since the activity type does not tell it."""
 
 
 class _Texts:
@@ -86,8 +86,11 @@ def range_batch(columns: RangeColumns, queues: Sequence[Queue], first_id: int, s
 
 
 def _ends(columns: RangeColumns, is_open: Flags, stopped_ticks: int) -> Longs:
+    ends = columns.end_ticks
     # an exit may run beside the stop and read the clock after it
-    closed = np.where(is_open, stopped_ticks, np.minimum(columns.end_ticks, stopped_ticks))
+    if not is_open.any() and ends.max(initial=0) <= stopped_ticks and bool((ends >= columns.start_ticks).all()):
+        return ends
+    closed = np.where(is_open, stopped_ticks, np.minimum(ends, stopped_ticks))
     return np.maximum(closed, columns.start_ticks)
 
 
@@ -125,7 +128,7 @@ def _enclosing_user(id: Longs, parents: Found, is_user: Flags) -> Longs:
 
 def _scope_items(labels: _Labels, texts: _Texts) -> dict[str, MetadataColumn]:
     items = {}
-    is_loud = ~np.isin(labels.scope, _QUIET_SCOPES)
+    is_loud = _IS_LOUD[labels.scope]
     if is_loud.any():
         items["Record scope"] = MetadataColumn(MetadataKind.INT, labels.scope, is_loud)
     has_overload = labels.overload != texts.number("")

@@ -5,7 +5,6 @@ Most ranges look like one before: a range keeps the number of its signature, and
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -105,6 +104,8 @@ def _in_words(numbers: dict[tuple[Any, ...], int]) -> str:
 
 
 def _signature_in_words(key: tuple[Any, ...]) -> tuple[str, str, str]:
+    import json  # loaded for a result, not for a range
+
     seen = [_input_in_words(first, second) for first, second in key]
     dims, types, concrete = ([part[i] for part in seen] for i in range(3))
     return json.dumps(dims), json.dumps(types), json.dumps(concrete)
