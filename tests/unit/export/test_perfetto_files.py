@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from devprof.export import perfetto_trace
 from devprof.export.events import IS_SLICE
-from devprof.pipeline.opening import load
+from devprof.pipeline.files import load
 from devprof.store import Trace
 from tests.unit.export.expected import args_of, category, clean, is_sample, samples, written_keys
 from tests.unit.export.perfetto_files import File, read
