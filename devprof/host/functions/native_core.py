@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable
 from ctypes import c_char_p, c_int64, c_uint64, c_void_p, py_object
-from types import FrameType
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from devprof.host.functions.build_spec import FUNCTIONS
 from devprof.host.functions.events import EVENT, Captured, ThreadEvents
 from devprof.host.functions.modules import Modules
 from devprof.host.functions.monitoring import ENTERS, LEAVES, MONITORING, Tool
-from devprof.host.functions.threads import name_here
+from devprof.host.functions.threads import HOOK_FILES, ThreadNames
 from devprof.native import build, load
 
 __all__ = ["NativeCore", "native_library"]
@@ -27,7 +26,7 @@ __all__ = ["NativeCore", "native_library"]
 # name -> (result, arguments)
 _SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
     "devprof_functions_now": (c_int64, ()),
-    "devprof_functions_start": (c_int64, (c_int64, py_object, py_object, py_object, py_object, c_int64)),
+    "devprof_functions_start": (c_int64, (c_int64, *[py_object] * 5, c_int64)),
     "devprof_functions_stop": (c_int64, ()),
     "devprof_functions_drop": (None, ()),
     "devprof_functions_callback": (py_object, (c_char_p,)),
@@ -77,7 +76,7 @@ class NativeCore:
         self._modules = Modules()
         self._tool = Tool()
         self.notes = self._tool.notes
-        self._names: dict[int, str] = {}  # by index of the thread
+        self._names = ThreadNames()  # by index of the thread
         self._names_at_start: dict[int, str] = {}  # by native id
         self._began = False
 
@@ -122,7 +121,7 @@ class NativeCore:
     def _switch_on(self, switch_on: Callable[[], None] | None, start_ticks: int) -> None:
         missing = getattr(MONITORING, "MISSING", None)
         others = self._library.devprof_functions_start(
-            self._max_events, self._index, self._thread_seen, missing, switch_on, start_ticks
+            self._max_events, self._modules.index, self._names.seen, HOOK_FILES, missing, switch_on, start_ticks
         )
         self._began = True
         if others:
@@ -141,11 +140,5 @@ class NativeCore:
         events = np.empty(self._library.devprof_functions_events(index), EVENT)
         self._library.devprof_functions_copy(index, events.ctypes.data)
         native_id = self._library.devprof_functions_native_id(index)
-        name = self._names.get(index)
+        name = self._names.name_of.get(index)
         return ThreadEvents(native_id, self._names_at_start.get(native_id, "") if name is None else name, events)
-
-    def _index(self, frame: FrameType) -> int:
-        return self._modules.index(frame)
-
-    def _thread_seen(self, index: int) -> None:
-        self._names[index] = name_here()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from devprof.host.functions.events import EVENT, LEAVE, MODULE, EventArray
+from devprof.host.functions.events import CALL_OF_C, EVENT, LEAVE, MODULE, EventArray
 
 __all__ = ["Calls", "paired"]
 
@@ -65,8 +65,10 @@ class _Stream:
         before = np.concatenate(([0], total))[first]
         return cls(events, thread, first, leave, total - np.repeat(before, np.diff(first, append=len(thread))))
 
-    def take(self, keep: npt.NDArray[np.bool_]) -> _Stream:
-        return _Stream.of(self.events[keep], self.thread[keep])
+    def without(self, rows: npt.NDArray[np.int64]) -> _Stream:
+        if not len(rows):
+            return self
+        return _Stream.of(np.delete(self.events, rows), np.delete(self.thread, rows))
 
 
 def paired(threads: Sequence[EventArray], *, stop_ticks: int) -> Calls:
@@ -86,11 +88,13 @@ def paired(threads: Sequence[EventArray], *, stop_ticks: int) -> Calls:
 
 
 def _stream(threads: Sequence[EventArray]) -> _Stream:
-    lengths = [len(events) for events in threads]
     events = np.concatenate([np.empty(0, EVENT), *threads])
-    stream = _Stream.of(events, np.repeat(np.arange(len(threads)), lengths))
-    early = _early_leaves(stream)
-    return stream.take(~early) if early.any() else stream
+    thread = np.repeat(np.arange(len(threads)), [len(one) for one in threads])
+    stream = _Stream.of(events, thread)
+    # first among those of C alone: a thread may have been in a C function at the start, which no frame tells
+    of_c = np.flatnonzero(events["what"] & CALL_OF_C)
+    stream = stream.without(of_c[_early_leaves(_Stream.of(events[of_c], thread[of_c]))])
+    return stream.without(np.flatnonzero(_early_leaves(stream)))
 
 
 def _early_leaves(stream: _Stream) -> npt.NDArray[np.bool_]:

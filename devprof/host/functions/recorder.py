@@ -25,7 +25,7 @@ from devprof.host.functions.events import (
     ThreadEvents,
 )
 from devprof.host.functions.modules import Modules, may_be_module
-from devprof.host.functions.threads import name_here, native_id_and_name
+from devprof.host.functions.threads import name_here, native_id_and_name, open_frames
 
 __all__ = ["Hooks", "Recorder"]
 
@@ -112,16 +112,12 @@ class Recorder:
 
     def opened(self, frame: FrameType | None, ident: int, start_ticks: int) -> None:
         """Take the frames that are open on a thread as entered at `start_ticks`."""
-        frames = []
-        while frame is not None:
-            frames.append(frame)
-            frame = frame.f_back
         block = self._block_of.get(ident)  # events may have come meanwhile
         if block is None:
             block = _Block(*native_id_and_name(ident))
             self._blocks.append(block)
             self._unseen[ident] = block
-        for one in reversed(frames):
+        for one in open_frames(frame):
             block.open.extend((start_ticks, self._what_of(one.f_code) & ~MODULE, one.f_lasti))
 
     def hooks(self, frames_between: int) -> Hooks:

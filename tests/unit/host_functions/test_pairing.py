@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devprof.host.functions.events import EVENT, INDEX_SHIFT, LEAVE, EventArray
+from devprof.host.functions.events import CALL_OF_C, EVENT, INDEX_SHIFT, LEAVE, EventArray
 from devprof.host.functions.pairing import Calls, paired
 
 STOP = 10_000
@@ -100,6 +100,17 @@ def test_a_missing_leave_is_mended_with_the_call_around_it() -> None:
     calls = paired([stream], stop_ticks=STOP)
     assert rows(calls) == by_stack([stream])
     assert calls.mended == 1
+
+
+def test_the_end_of_a_c_function_that_ran_at_the_start_is_left_out() -> None:
+    stream = events(
+        [(1, False), (2, False), (2, True), (7, True), (3, False), (7, False), (7, True), (3, True), (1, True)]
+    )
+    stream["what"][[3, 5, 6]] |= CALL_OF_C
+    calls = paired([stream, stream], stop_ticks=STOP)
+    found = [row[1:] for row in rows(calls)[:4]]
+    assert found == [(1, 0, 8, -1, True), (2, 1, 2, 0, True), (3, 4, 7, 0, True), (7, 5, 6, 2, True)]
+    assert (len(rows(calls)), calls.mended) == (8, 0)
 
 
 def test_nothing_makes_no_calls() -> None:

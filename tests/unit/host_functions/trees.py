@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -54,9 +55,11 @@ def short(name: str) -> str:
 def traced(program: Callable[[], object], **options: object) -> Traced:
     """Run a program under a tracer of the core that the environment asks for."""
     tracer = function_tracer(**options)  # type: ignore[arg-type]
+    gc.disable()  # a collection calls what other tools have in gc.callbacks, in the middle of a tree
     tracer.start()
     try:
         program()
     finally:
         batch = tracer.stop()
+        gc.enable()
     return Traced(tracer, batch)

@@ -37,15 +37,24 @@ DEVPROF_EXPORT int64_t devprof_functions_now(void) { return devprof::now(); }
 
 // Makes the session and switches the hooks on. Returns the number of threads that another profiler holds, -1 with an
 // exception.
+//
+// Args:
+//   budget: calls to record.
+//   module_index: (frame) -> index of the module whose call the frame is, or -1.
+//   thread_seen: (index of the thread) -> None, called on the thread.
+//   hook_files: files of Python functions that hooks call; no frame of theirs, or inside theirs, is open.
+//   missing, switch_on: for sys.monitoring, see hooks.h.
+//   start_tick: when the frames that are open now are taken to begin.
 DEVPROF_EXPORT int64_t devprof_functions_start(int64_t budget, PyObject* module_index, PyObject* thread_seen,
-                                               PyObject* missing, PyObject* switch_on, int64_t start_tick) {
+                                               PyObject* hook_files, PyObject* missing, PyObject* switch_on,
+                                               int64_t start_tick) {
   static uint64_t generation = 0;
   if (current != nullptr) {
     PyErr_SetString(PyExc_RuntimeError, "function calls are being recorded already");
     return -1;
   }
   try {
-    current = std::make_unique<devprof::Session>(++generation, budget, module_index, thread_seen);
+    current = std::make_unique<devprof::Session>(++generation, budget, module_index, thread_seen, hook_files);
     devprof::set_missing(missing);
     devprof::session = current.get();
     int64_t others = 0;

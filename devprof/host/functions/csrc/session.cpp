@@ -94,15 +94,22 @@ inline void end(int64_t tick, uint32_t what) noexcept {
 
 }  // namespace
 
-Session::Session(uint64_t generation, int64_t budget, PyObject* module_index, PyObject* thread_seen)
-    : generation(generation), budget(budget), module_index(module_index), thread_seen(thread_seen) {
+Session::Session(uint64_t generation, int64_t budget, PyObject* module_index, PyObject* thread_seen,
+                 PyObject* hook_files)
+    : generation(generation),
+      budget(budget),
+      module_index(module_index),
+      thread_seen(thread_seen),
+      hook_files(hook_files) {
   Py_INCREF(module_index);
   Py_INCREF(thread_seen);
+  Py_INCREF(hook_files);
 }
 
 Session::~Session() {
   Py_DECREF(module_index);
   Py_DECREF(thread_seen);
+  Py_DECREF(hook_files);
 }
 
 void enter(PyObject* code, int offset, PyFrameObject* frame) noexcept {
@@ -141,7 +148,11 @@ void take_open_frames(PyThreadState* thread, int64_t start_tick) {
   for (PyFrameObject* frame = PyThreadState_GetFrame(thread); frame != nullptr;) {
     PyCodeObject* const code = PyFrame_GetCode(frame);
     const uint32_t what = session->codes.find(reinterpret_cast<PyObject*>(code));
-    if (what != kNone) open.push_back({start_tick, what & ~kModule, PyFrame_GetLasti(frame)});
+    if (PySet_Contains(session->hook_files, code->co_filename) == 1) {
+      open.clear();  // an earlier recording's hook: what it called leaves unseen
+    } else if (what != kNone) {
+      open.push_back({start_tick, what & ~kModule, PyFrame_GetLasti(frame)});
+    }
     Py_DECREF(code);
     PyFrameObject* const back = PyFrame_GetBack(frame);
     Py_DECREF(frame);

@@ -15,7 +15,7 @@
 namespace devprof {
 
 struct Session {
-  Session(uint64_t generation, int64_t budget, PyObject* module_index, PyObject* thread_seen);
+  Session(uint64_t generation, int64_t budget, PyObject* module_index, PyObject* thread_seen, PyObject* hook_files);
   ~Session();
 
   const uint64_t generation;
@@ -28,6 +28,7 @@ struct Session {
   std::unordered_map<uint64_t, Buffer*> unseen;  // by id of the thread state: open at the start, no event yet
   PyObject* const module_index;                  // (frame) -> index, or -1
   PyObject* const thread_seen;                   // (index of the buffer) -> None
+  PyObject* const hook_files;                    // of functions that run inside hooks; a frozenset
 };
 
 // The session that records, or null.
