@@ -52,10 +52,11 @@ Closed = tuple[int, int, tuple[bytes, bytes, bytes, bytes]]
 
 
 def close(queue: Queue) -> list[Closed]:
-    """Take the ends away from the queue's blocks, so that late exits are noticed, and return what is in them."""
+    """Take the blocks from the queue and their ends from the blocks, so that late exits are noticed; return what is in them."""
     closed = []
     with queue.lock:
-        for block in queue.blocks:
+        blocks, queue.blocks = queue.blocks, []  # a range that is left open for long must not keep them all
+        for block in blocks:
             ends, block.ends = block.ends, None
             count = min(block.next, BLOCK_SIZE)
             if ends is not None and count:

@@ -123,6 +123,8 @@ class HostRecorder:
 
         first_id = 0 if self._queues is None else self._queues.first_id
         gathered = Gathered(tuple(self._everything), first_id, self._started_ticks, stopped_ticks)
+        self._everything.clear()
+        self._queues = None
         return assembled(gathered, functions, self._threads(), self._counts(), self._notes(is_forked))
 
     def memory_reporter(self, backend: str) -> MemoryReporter:

@@ -13,7 +13,7 @@ import pytest
 from devprof.host import RecordFunction, record_function
 from devprof.host.columns import Lookup, close, range_columns
 from devprof.host.gate import BLOCK_SIZE
-from devprof.host.queues import OPEN, Numbered, Queue
+from devprof.host.queues import OPEN, Block, Numbered, Queue
 from devprof.host.range_batch import range_batch
 from tests.unit.host.recordings import Ticks, recording
 
@@ -129,3 +129,18 @@ def test_an_exit_that_runs_beside_the_stop_ends_no_later_than_it() -> None:
     block.starts[0], block.ends[0] = 5, 12
     batch = range_batch(range_columns([close(queue)]), [queue], first_id=0, stopped_ticks=9)
     assert (batch.start.tolist(), batch.end.tolist(), dict(batch.metadata)) == ([5], [9], {})
+
+
+def test_nothing_of_a_session_is_kept_by_its_recorder_or_by_a_range_that_stays_open() -> None:
+    open_range = record_function("open")
+    with recording() as session:
+        open_range.__enter__()
+        for _ in range(4 * BLOCK_SIZE):
+            with record_function("range"):
+                pass
+        before = len([each for each in gc.get_objects() if type(each) is Block])
+    gc.collect()
+    after = len([each for each in gc.get_objects() if type(each) is Block])
+    open_range.__exit__(None, None, None)
+    assert (before >= 5, after <= before - 4) == (True, True)
+    assert len(session.result.ranges) == 4 * BLOCK_SIZE + 1
