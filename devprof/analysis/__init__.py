@@ -14,6 +14,7 @@ from devprof.analysis.function_event import FunctionEvent, Interval, Kernel
 from devprof.analysis.kernels import device_breakdown, overlap
 from devprof.analysis.launches import launch_latency, queue_length
 from devprof.analysis.memory import MemoryCurve, memory_curve
+from devprof.analysis.ranks import by_rank
 from devprof.analysis.steps import steps
 from devprof.analysis.streams import CAUSES, idle_gaps, stream_usage
 
@@ -27,6 +28,7 @@ __all__ = [
     "Interval",
     "Kernel",
     "MemoryCurve",
+    "by_rank",
     "device_breakdown",
     "diff",
     "events",
