@@ -13,6 +13,7 @@ from devprof.cli.demo import demo
 from devprof.cli.diff import diff
 from devprof.cli.doctor import doctor
 from devprof.cli.plugins import plugins
+from devprof.cli.report import report
 from devprof.cli.summary import summary
 from devprof.cli.validate import validate
 from devprof.cli.view import view
@@ -27,7 +28,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, summary, view, diff, validate, convert, build, plugins, doctor):
+for command in (demo, summary, report, view, diff, validate, convert, build, plugins, doctor):
     app.command()(command)
 
 
