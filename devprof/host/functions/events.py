@@ -5,7 +5,7 @@ This is the seam between the cores and everything behind them: a core knows noth
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from types import CodeType
 from typing import Protocol
@@ -68,6 +68,7 @@ class Captured:
         codes: code objects, by index.
         c_names: names of C functions, by index, as torch prints them.
         modules: class name and number within the class, by index.
+        own_c: indices of the C functions that are devprof's own: bound to an object of one of its classes.
         beyond_limit: calls that were left out because the limit was reached.
     """
 
@@ -75,6 +76,7 @@ class Captured:
     codes: Sequence[CodeType]
     c_names: Sequence[str]
     modules: Sequence[tuple[str, int]]
+    own_c: Collection[int] = ()
     beyond_limit: int = 0
 
 

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
 
-__all__ = ["MODULE_CALLS", "Modules", "may_be_module"]
+__all__ = ["MODULE_CALLS", "Modules", "is_own", "may_be_module"]
 
 MODULE_CALLS = frozenset({"__call__", "_wrapped_call_impl"})
 """Names of functions that may be the call of a module: Python's, and the one that torch has behind it."""
@@ -25,6 +25,11 @@ _BASES = frozenset({"Module", "Layer"})
 def may_be_module(code: CodeType) -> bool:
     """Say whether calls of this code are worth asking `Modules.index` about."""
     return code.co_name in MODULE_CALLS and code.co_argcount > 0
+
+
+def is_own(module: object) -> bool:
+    """Say whether the name of a class's module is devprof's."""
+    return isinstance(module, str) and (module == "devprof" or module.startswith("devprof."))
 
 
 class Modules:

@@ -38,6 +38,7 @@ _SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
     "devprof_functions_copy": (None, (c_uint64, c_void_p)),
     "devprof_functions_codes": (py_object, ()),
     "devprof_functions_names": (py_object, ()),
+    "devprof_functions_own": (py_object, ()),
 }
 
 
@@ -106,6 +107,7 @@ class NativeCore:
             library.devprof_functions_codes(),
             library.devprof_functions_names(),
             self._modules.seen,
+            frozenset(library.devprof_functions_own()),
             library.devprof_functions_beyond(),
         )
         library.devprof_functions_drop()

@@ -24,7 +24,7 @@ from devprof.host.functions.events import (
     EventArray,
     ThreadEvents,
 )
-from devprof.host.functions.modules import Modules, may_be_module
+from devprof.host.functions.modules import Modules, is_own, may_be_module
 from devprof.host.functions.threads import name_here, native_id_and_name, open_frames
 
 __all__ = ["Hooks", "Recorder"]
@@ -93,6 +93,7 @@ class Recorder:
     def __init__(self, max_events: int, ticks: Callable[[], int]) -> None:
         self._codes: dict[int, CodeType] = {}
         self._c_names: dict[int, str] = {}
+        self._own_c: set[int] = set()
         self._numbers, self._c_numbers = itertools.count(), itertools.count()
         self._what_of_code: dict[int, int] = {}
         self._leave_of_code: dict[int, int] = {}
@@ -134,7 +135,12 @@ class Recorder:
         with self._sealing:
             threads = [ThreadEvents(block.native_id, block.name, block.events()) for block in self._blocks]
         return Captured(
-            threads, _by_number(self._codes), _by_number(self._c_names), self._modules.seen, next(self._beyond)
+            threads,
+            _by_number(self._codes),
+            _by_number(self._c_names),
+            self._modules.seen,
+            frozenset(self._own_c),
+            next(self._beyond),
         )
 
     # The hooks repeat themselves where a function between them would be: each call costs as much as what it does.
@@ -291,6 +297,8 @@ class Recorder:
         bound = function if isinstance(function, BuiltinFunctionType) else function.__get__(argument, type(argument))
         index = next(self._c_numbers)
         self._c_names[index] = repr(bound)
+        if is_own(vars(type(bound.__self__)).get("__module__")):
+            self._own_c.add(index)
         return self._what_of_c.setdefault(key, index << INDEX_SHIFT | CALL_OF_C)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sysconfig
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import CodeType
@@ -52,7 +52,7 @@ def records(captured: Captured, *, stop_ticks: int) -> Records:
     """
     threads = [thread for thread in captured.threads if not thread.name.startswith("devprof-")]
     calls = paired([thread.events for thread in threads], stop_ticks=stop_ticks)
-    shown, own = _without_own(calls, captured.codes)
+    shown, own = _without_own(calls, captured)
     names, which = call_names(captured, shown)
     native_ids = np.array([thread.native_id for thread in threads], np.int64)
     batch = ActivityBatch.from_columns(
@@ -69,11 +69,12 @@ def records(captured: Captured, *, stop_ticks: int) -> Records:
     return Records(batch, own + (left_out + 1) // 2, calls.mended)
 
 
-def _without_own(calls: Calls, codes: Sequence[CodeType]) -> tuple[Calls, int]:
+def _without_own(calls: Calls, captured: Captured) -> tuple[Calls, int]:
     """Leave out devprof's own calls, and those of C functions and of the standard library that one of them made."""
     of_c = (calls.what & CALL_OF_C) != 0
-    whose = np.array([*map(_whose, codes), _HELPER], np.int8)
-    whose = whose[np.where(of_c, len(codes), calls.what >> INDEX_SHIFT)]
+    whose = np.array([*map(_whose, captured.codes), *[_HELPER] * len(captured.c_names)], np.int8)
+    whose[[len(captured.codes) + index for index in captured.own_c]] = _OWN
+    whose = whose[(calls.what >> INDEX_SHIFT) + np.where(of_c, len(captured.codes), 0)]
     hidden, helpers = whose == _OWN, np.flatnonzero((whose == _HELPER) & (calls.parent >= 0))
     if not hidden.any():
         return calls, 0

@@ -215,6 +215,20 @@ def test_calls_beyond_the_limit_are_counted_and_open_ones_still_end() -> None:
     assert f"{beyond} function calls came after the limit of max_events and are left out." in found.tracer.notes
 
 
+@pytest.mark.usefixtures("core")
+def test_no_python_object_is_kept_for_an_event() -> None:
+    calls, blocks = 100_000, []
+
+    def program() -> None:
+        for _ in range(calls):
+            leaf()
+        blocks.append(sys.getallocatedblocks())
+
+    before = sys.getallocatedblocks()
+    traced(program)
+    assert blocks[0] - before < calls  # four events each; the cores in Python keep objects of the latest few thousand
+
+
 def own(source: str) -> dict[str, Callable[..., object]]:
     """Functions as if devprof had them."""
     path = str(Path(devprof.__file__).parent / "a_module.py")
@@ -241,6 +255,22 @@ def test_devprofs_own_calls_are_left_out_and_what_they_call_of_the_users_is_not(
     found = traced(program)
     assert found.tree() == ["program", "  leaf", "    len()"]
     assert found.tracer.counts["devprof's own"] >= 3
+
+
+@pytest.mark.usefixtures("core")
+def test_c_functions_of_devprofs_own_classes_are_left_out() -> None:
+    class Ours(list[int]):
+        __module__ = "devprof.host.ranges"
+
+    class Theirs(list[int]):
+        __module__ = "devprofiler"
+
+    def program() -> None:
+        Ours().append(1)
+        Theirs().append(1)
+
+    found = traced(program)
+    assert found.tree() == ["program", "  Theirs.append()"]
 
 
 @pytest.mark.usefixtures("core")

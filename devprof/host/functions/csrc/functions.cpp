@@ -106,3 +106,8 @@ DEVPROF_EXPORT PyObject* devprof_functions_names(void) {
     return PyUnicode_DecodeUTF8(name.data(), static_cast<Py_ssize_t>(name.size()), "replace");
   });
 }
+
+// Indices of the C functions that are devprof's own.
+DEVPROF_EXPORT PyObject* devprof_functions_own(void) {
+  return list_of(current->functions.own(), [](uint32_t index) { return PyLong_FromUnsignedLong(index); });
+}

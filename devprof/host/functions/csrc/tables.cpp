@@ -1,6 +1,7 @@
 #include "tables.h"
 
 #include <cstdio>
+#include <cstring>
 #include <new>
 
 #include "buffers.h"
@@ -30,6 +31,16 @@ std::string repr(const char* name, PyObject* self) {
 PyTypeObject* owner_of(PyObject* self) {
   if (self == nullptr) return nullptr;
   return PyType_Check(self) ? reinterpret_cast<PyTypeObject*>(self) : Py_TYPE(self);
+}
+
+// The same rule as in modules.py. Reads the dictionary of the class and runs no Python.
+bool is_own(PyObject* self) {
+  if (self == nullptr || !PyType_HasFeature(Py_TYPE(self), Py_TPFLAGS_HEAPTYPE)) return false;
+  PyObject* const module = PyDict_GetItemString(Py_TYPE(self)->tp_dict, "__module__");
+  if (module == nullptr || !PyUnicode_Check(module)) return false;
+  const char* const name = PyUnicode_AsUTF8(module);
+  if (name == nullptr) PyErr_Clear();
+  return name != nullptr && (std::strcmp(name, "devprof") == 0 || std::strncmp(name, "devprof.", 8) == 0);
 }
 
 }  // namespace
@@ -99,6 +110,7 @@ uint32_t CFunctionTable::add(const PyMethodDef* method, PyTypeObject* owner, PyO
     grow();
     const uint32_t what = static_cast<uint32_t>(names_.size()) << kIndexShift | kCallOfC;
     names_.push_back(repr(method->ml_name, self));
+    if (is_own(self)) own_.push_back(static_cast<uint32_t>(names_.size() - 1));
     Py_XINCREF(owner);
     insert({method, method->ml_name, owner, what});
     ++used_;

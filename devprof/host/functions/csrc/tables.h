@@ -61,6 +61,8 @@ class CFunctionTable {
   void ignore(const PyCFunctionObject* function);
 
   const std::vector<std::string>& names() const { return names_; }
+  // Indices of those that are bound to an object of one of devprof's classes, ascending.
+  const std::vector<uint32_t>& own() const { return own_; }
 
  private:
   struct Slot {
@@ -82,6 +84,7 @@ class CFunctionTable {
   uint64_t mask_;
   size_t used_ = 0;
   std::vector<std::string> names_;
+  std::vector<uint32_t> own_;
 };
 
 }  // namespace devprof
