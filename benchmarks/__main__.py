@@ -5,7 +5,18 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ("import_time", "idle", "per_op", "session", "empty_profile", "delivery", "functions", "averages", "export")
+NAMES = (
+    "import_time",
+    "idle",
+    "per_op",
+    "session",
+    "empty_profile",
+    "delivery",
+    "ranges",
+    "functions",
+    "averages",
+    "export",
+)
 
 
 def main() -> None:

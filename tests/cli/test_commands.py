@@ -15,6 +15,15 @@ raise OSError("libvendor.so.3: cannot open shared object file")
 """
 
 
+PLUGIN_WHOSE_BUILDS_FAIL = """
+from devprof.contract import hookimpl
+
+@hookimpl
+def devprof_native_builds():
+    raise RuntimeError("vendor.h is not where it was")
+"""
+
+
 def devprof(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the command with extra environment variables."""
     return subprocess.run(
@@ -50,6 +59,19 @@ def test_building_something_unknown_is_wrong_use_and_lists_what_there_is() -> No
     assert "nothing is called brigde" in done.stderr
     assert "bridge" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_plugin_that_fails_to_say_what_it_builds_is_named_with_exit_code_1(tmp_path: Path) -> None:
+    """The rest is built or left out with its reason; what failed is not passed over."""
+    path = installed_plugin(tmp_path, PLUGIN_WHOSE_BUILDS_FAIL)
+    cache = tmp_path / "cache"
+    done = devprof(
+        "build", PYTHONPATH=path, PYTHONWARNINGS="ignore", DEVPROF_CACHE=str(cache), CXX="no-such-compiler", PATH=""
+    )
+    assert done.returncode == 1
+    assert "ranges: left out, " in done.stdout
+    assert "plugin vendor: FAILED in devprof_native_builds" in done.stderr
+    assert "vendor.h is not where it was" in done.stderr
 
 
 def test_doctor_names_versions_cache_and_switches(tmp_path: Path) -> None:
