@@ -12,7 +12,19 @@ from pathlib import Path
 import devprof
 
 SNAPSHOT = Path(__file__).with_name("public_api.txt")
-PROMISED = ("devprof.contract", "devprof.correlation", "devprof.errors", "devprof.model", "devprof.native")
+PROMISED = (
+    "devprof.analysis",
+    "devprof.contract",
+    "devprof.correlation",
+    "devprof.errors",
+    "devprof.export",
+    "devprof.host",
+    "devprof.model",
+    "devprof.native",
+    "devprof.profiler",
+    "devprof.rules",
+    "devprof.store",
+)
 
 
 def _lines() -> Iterator[str]:
