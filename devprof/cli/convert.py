@@ -17,9 +17,16 @@ __all__ = ["WRITERS", "convert", "writer_for"]
 
 WRITERS: dict[str, Callable[[Trace, Path], None]] = {
     ".devprof": save,
+    ".speedscope.json": export.speedscope,  # before what its name ends with as well
+    ".speedscope.json.gz": export.speedscope,
     ".json": export.chrome_trace,
     ".json.gz": export.chrome_trace,
+    ".pftrace": export.perfetto_trace,
+    ".pftrace.gz": export.perfetto_trace,
     ".folded": lambda trace, path: export.stacks(trace, path),
+    ".csv": export.table,
+    ".csv.gz": export.table,
+    ".parquet": export.table,
 }
 """What writes which files, by the end of their names."""
 

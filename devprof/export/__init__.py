@@ -1,6 +1,7 @@
 """A trace in the file formats of other tools.
 
-Job: write a `Trace` as Chrome JSON in Kineto's shape, as Perfetto's protobuf, and as folded stacks; lanes are assigned here.
+Job: write a `Trace` as Chrome JSON in Kineto's shape, as Perfetto's protobuf, for speedscope, as folded stacks, and as a table;
+    lanes are assigned here.
 In: a finished `Trace` and a file name.
 Out: a file that is whole or not there, written in pieces.
 Never: changes a trace, asks a question that `analysis` answers, or reads a file.
@@ -8,6 +9,8 @@ Never: changes a trace, asks a question that `analysis` answers, or reads a file
 
 from devprof.export.chrome import chrome_trace
 from devprof.export.perfetto import perfetto_trace
+from devprof.export.speedscope import speedscope
 from devprof.export.stacks import METRICS, folded, stacks
+from devprof.export.tables import table
 
-__all__ = ["METRICS", "chrome_trace", "folded", "perfetto_trace", "stacks"]
+__all__ = ["METRICS", "chrome_trace", "folded", "perfetto_trace", "speedscope", "stacks", "table"]

@@ -9,10 +9,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from devprof.export.strict_json import WrittenTexts, json_text, quoted, verbatim
+from devprof.export.strict_json import WrittenTexts, clean, json_text, quoted, verbatim
 from devprof.store import ItemColumn, ItemKind, Trace
 
-__all__ = ["EVENTS_AT_ONCE", "Chunk", "Field", "ItemFields", "chunks", "number_field", "with_constant"]
+__all__ = [
+    "EVENTS_AT_ONCE",
+    "Chunk",
+    "Field",
+    "ItemFields",
+    "chunks",
+    "distinct_keys",
+    "found",
+    "number_field",
+    "with_constant",
+]
 
 Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -90,35 +100,35 @@ def with_constant(field: Field) -> Field:
     return Field((field.piece % tuple(values)).replace("%", "%%"), (), field.present)
 
 
+def found(column: ItemColumn, chunk: Chunk) -> tuple[Longs, npt.NDArray[Any]]:
+    """Return where in a chunk a column has values, (c,) ascending, and those."""
+    if chunk.number >= 0:
+        first, last = chunk.events[0], chunk.events[-1]
+        low, high = np.searchsorted(column.events, [first, last + 1]).tolist()
+        return column.events[low:high] - first, column.values[low:high]
+    which = np.minimum(np.searchsorted(column.events, chunk.events), len(column) - 1)
+    at = np.flatnonzero(column.events[which] == chunk.events) if len(column) else which[:0]
+    return at, column.values[which[at]]
+
+
 class ItemFields:
     """The fields of a trace's items, or of its counters."""
 
     def __init__(self, trace: Trace, columns: Mapping[str, ItemColumn]) -> None:
-        grid = np.arange(0, len(trace) + EVENTS_AT_ONCE, EVENTS_AT_ONCE)
         self._columns = columns
-        self._keys = _distinct_keys(columns)
-        self._bounds = {key: np.searchsorted(column.events, grid).tolist() for key, column in columns.items()}
+        self._keys = {key: _key(text) for key, text in distinct_keys(columns).items()}
         self._quoted = WrittenTexts(trace.strings, quoted)
         self._verbatim = WrittenTexts(trace.strings, verbatim)
 
     def of(self, chunk: Chunk) -> Iterator[tuple[str, Field]]:
         """Yield key and field of each column that has values in a chunk."""
         for key, column in self._columns.items():
-            at, values = self._found(key, column, chunk)
+            at, values = found(column, chunk)
             if column.kind is ItemKind.FLOAT:
                 finite = np.isfinite(values)
                 at, values = at[finite], values[finite]
             if len(at):
                 yield key, self._field(self._keys[key], column.kind, at, values, len(chunk.events))
-
-    def _found(self, key: str, column: ItemColumn, chunk: Chunk) -> tuple[Longs, npt.NDArray[Any]]:
-        """Return where in the chunk a column has values, and those."""
-        if chunk.number >= 0:
-            low, high = self._bounds[key][chunk.number : chunk.number + 2]
-            return column.events[low:high] - chunk.events[0], column.values[low:high]
-        which = np.minimum(np.searchsorted(column.events, chunk.events), len(column) - 1)
-        at = np.flatnonzero(column.events[which] == chunk.events) if len(column) else which[:0]
-        return at, column.values[which[at]]
 
     def _field(self, written_key: str, kind: ItemKind, at: Longs, values: npt.NDArray[Any], m: int) -> Field:
         present = np.ones(m, dtype=np.bool_)
@@ -143,15 +153,17 @@ class ItemFields:
                 return Field(f"{piece}:[{numbers}]", tuple(values.T), present)
 
 
-def _distinct_keys(keys: Iterable[str]) -> dict[str, str]:
+def distinct_keys(keys: Iterable[str]) -> dict[str, str]:
     """Return keys as they are written; of several that read the same once cleaned the later ones get a number."""
     written: dict[str, str] = {}
-    for key in keys:
-        text, number = _key(key), 1
-        while text in written.values():
+    taken: set[str] = set()
+    for key in dict.fromkeys(keys):
+        text, number = clean(key), 1
+        while text in taken:
             number += 1
-            text = _key(f"{key} ({number})")
+            text = f"{clean(key)} ({number})"
         written[key] = text
+        taken.add(text)
     return written
 
 

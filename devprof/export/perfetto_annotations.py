@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from devprof.export.chunks import Chunk
+from devprof.export.chunks import Chunk, distinct_keys, found
 from devprof.export.launch_fields import LaunchFields
 from devprof.export.perfetto_names import Names
 from devprof.export.protobuf import (
@@ -22,10 +22,9 @@ from devprof.export.protobuf import (
     tag,
     varint_column,
 )
-from devprof.export.strict_json import clean
-from devprof.store import ItemColumn, ItemKind, Trace
+from devprof.store import ItemKind, Trace
 
-__all__ = ["Annotation", "Annotations", "found"]
+__all__ = ["Annotation", "Annotations"]
 
 Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -53,7 +52,7 @@ class Annotations:
     def __init__(self, trace: Trace) -> None:
         self._items = trace.items
         self._launches = LaunchFields(trace)
-        texts = _distinct([*LaunchFields.KEYS, *trace.items])
+        texts = distinct_keys([*LaunchFields.KEYS, *trace.items])
         self._number = {key: i for i, key in enumerate(texts)}
         self._names = Names(_NAMES, len(texts), list(texts.values()).__getitem__)
         self._texts = Names(_STRING_VALUES, len(trace.strings), trace.strings.__getitem__)
@@ -102,17 +101,6 @@ class Annotations:
                 yield Annotation(present, message(_DEBUG_ANNOTATIONS, [name, *value]))
 
 
-def found(column: ItemColumn, chunk: Chunk) -> tuple[Longs, npt.NDArray[Any]]:
-    """Return where in a chunk a column has values, ascending, and those."""
-    if chunk.number >= 0:
-        first, last = chunk.events[0], chunk.events[-1]
-        low, high = np.searchsorted(column.events, [first, last + 1]).tolist()
-        return column.events[low:high] - first, column.values[low:high]
-    which = np.minimum(np.searchsorted(column.events, chunk.events), len(column) - 1)
-    at = np.flatnonzero(column.events[which] == chunk.events) if len(column) else which[:0]
-    return at, column.values[which[at]]
-
-
 def _value(kind: ItemKind, values: npt.NDArray[Any], rank: Longs | None) -> list[Part]:
     match kind:
         case ItemKind.INT:
@@ -126,15 +114,3 @@ def _value(kind: ItemKind, values: npt.NDArray[Any], rank: Longs | None) -> list
         case ItemKind.INT_LIST:
             entries = [message(_ARRAY, [tag(_INT, VARINT), *varint_column(one, rank)]) for one in values.T]
             return [part for entry in entries for part in entry] or [bytes_field(_STRING, b"[]")]
-
-
-def _distinct(keys: Iterable[str]) -> dict[str, str]:
-    """Return keys as they are written; of several that read the same once cleaned the later ones get a number."""
-    written: dict[str, str] = {}
-    for key in keys:
-        text, number = clean(key), 1
-        while key not in written and text in written.values():
-            number += 1
-            text = f"{clean(key)} ({number})"
-        written[key] = text
-    return written

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from devprof.export.chunks import Chunk
+from devprof.export.chunks import Chunk, found
 from devprof.export.events import IS_COUNTER
-from devprof.export.perfetto_annotations import found
 from devprof.export.perfetto_packets import event_packet
 from devprof.export.perfetto_tracks import counter_packet
 from devprof.export.protobuf import FIXED64, VARINT, fixed64, number_field, records, tag, varint_column

@@ -1,7 +1,7 @@
 """Arrows of a Perfetto trace: a number for each pair of events that one connects, and none with one end only.
 
 A reader connects all events that carry one number into a chain, in order of time, and closes it at an end. Kineto's arrows go
-from one launch to all that it caused, so each of those has a number of its own.
+from one launch to all that it caused, so each of those has a number of its own. A counter's sample has none.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from devprof.export.events import IS_COUNTER
 from devprof.store import Trace
 
 __all__ = ["END", "START", "START_OF_MANY", "Ends", "Flows"]
@@ -85,7 +86,7 @@ class _Start(NamedTuple):
 
 def _arrows(trace: Trace, flow_type: int, taken: int) -> tuple[_End, _Start]:
     """Number the arrows of one type from ``taken + 1`` on."""
-    of_type = (trace.flow_type == flow_type) & (trace.flow_id != 0)
+    of_type = (trace.flow_type == flow_type) & (trace.flow_id != 0) & ~IS_COUNTER[trace.activity_type]
     starts = np.flatnonzero(of_type & (trace.flow_start != 0))
     ids, first = np.unique(trace.flow_id[starts], return_index=True)  # of several starts the first one holds
     ends = np.flatnonzero(of_type & (trace.flow_start == 0))
