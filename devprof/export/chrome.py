@@ -10,10 +10,12 @@ import os
 from collections.abc import Iterator
 
 from devprof.export.base_time import base_time_ns, timestamp
-from devprof.export.events import IS_SLICE, event_texts
+from devprof.export.choice import chosen_event_texts
 from devprof.export.header import head, tail, window_events
 from devprof.export.lanes import assign_lanes
-from devprof.export.output import output
+from devprof.export.output import output_bytes
+from devprof.export.placing import Placing
+from devprof.export.shapes import IS_SLICE
 from devprof.export.tracks import Tracks
 from devprof.store import Trace
 
@@ -36,20 +38,22 @@ def chrome_trace(trace: Trace, path: str | os.PathLike[str]) -> None:
         UsageError: the directory does not exist or may not be written.
         CaptureError: the system could not write the file; an earlier file of that name is untouched.
     """
-    with output(path) as write:
+    with output_bytes(path) as write:
         base_ns = base_time_ns(trace)
-        write(head(trace, base_ns))
-        separator = ""
+        write(head(trace, base_ns).encode())
+        separator = b""
         for text in _events(trace, base_ns):
             write(separator)
             write(text)
-            separator = ",\n"
-        write(tail(os.fspath(path)))
+            separator = b",\n"
+        write(tail(os.fspath(path)).encode())
 
 
-def _events(trace: Trace, base_ns: int) -> Iterator[str]:
+def _events(trace: Trace, base_ns: int) -> Iterator[bytes | memoryview]:
     lanes = assign_lanes(trace, IS_SLICE)
     tracks = Tracks(trace.places, trace.rows, lanes.count)
-    yield from tracks.names(timestamp(trace.window_start_ns - base_ns))
-    yield from event_texts(trace, base_ns, tracks, lanes)
-    yield from window_events(trace, base_ns)
+    for name in tracks.names(timestamp(trace.window_start_ns - base_ns)):
+        yield name.encode()
+    yield from chosen_event_texts(Placing(trace, base_ns, tracks, lanes))
+    for event in window_events(trace, base_ns):
+        yield event.encode()

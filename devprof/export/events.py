@@ -1,7 +1,7 @@
-"""The events of a Chrome trace: their texts, from columns.
+"""The events of a Chrome trace: their texts, from columns, in Python alone.
 
 Events of a chunk that have the same kind and the same fields share a template; each column is turned into a list once per
-chunk, and one ``%`` makes one event's text.
+chunk, and one ``%`` makes one event's text. `devprof.export.native_events` writes the same text faster.
 """
 
 from __future__ import annotations
@@ -13,28 +13,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from devprof.export.arrows import ARROW_NAMES, Arrows
-from devprof.export.base_time import since
-from devprof.export.chunks import Chunk, Field, ItemFields, chunks, with_constant
-from devprof.export.lanes import Lanes
-from devprof.export.launch_fields import LaunchFields
+from devprof.export.chunks import chunks
+from devprof.export.placing import Placed, Placing
+from devprof.export.shapes import IS_COUNTER, IS_SLICE, arrow_texts, category, head_of
 from devprof.export.strict_json import WrittenTexts, quoted
-from devprof.export.tracks import Tracks
-from devprof.model import ActivityType, Role
-from devprof.store import Trace
+from devprof.export.templates import Pieces
 
 __all__ = ["IS_COUNTER", "IS_SLICE", "category", "event_texts", "groups"]
 
 Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-IS_COUNTER = np.zeros(256, dtype=np.bool_)
-IS_COUNTER[[int(kind) for kind in ActivityType if kind.role is Role.COUNTER]] = True
-"""(256,) bool, by number of `ActivityType`: which events are samples of counters."""
-
-IS_SLICE = ~IS_COUNTER
-"""(256,) bool, by number of `ActivityType`: which events are slices, with a start and an end."""
-IS_SLICE[ActivityType.CPU_INSTANT_EVENT] = False
+EVENTS_AT_ONCE = 2048
+"""Events in a chunk: enough to pay for the calls, few enough that their texts stay in the processor's cache."""
 
 _DECIMALS = tuple(f".{nanoseconds:03d}" for nanoseconds in range(1000))
 _ARROW_BITS = 3  # of the kinds of `Arrows.at`
@@ -44,52 +35,39 @@ _ONE_GROUP = 2  # bounds, of events that are in order already
 _WITHOUT, _WITH_DURATION = 4, 6  # conversions in front of the args
 
 
-def event_texts(trace: Trace, base_ns: int, tracks: Tracks, lanes: Lanes) -> Iterator[str]:
-    """Yield the texts of all events, those of a chunk joined.
-
-    Args:
-        trace: the trace.
-        base_ns: base of the file's times, Unix ns, not after any of them.
-        tracks, lanes: where events stand.
-    """
-    writer = _Writer(trace, base_ns, tracks, lanes)
-    for chunk in chunks(len(trace), lanes.ahead):
-        lines = writer.lines(chunk)
+def event_texts(placing: Placing) -> Iterator[bytes]:
+    """Yield the texts of all events, those of a chunk joined."""
+    writer = _Writer(placing)
+    for chunk in chunks(len(placing.trace), placing.lanes.ahead, EVENTS_AT_ONCE):
+        lines = writer.lines(placing.of(chunk))
         if chunk.kept is not None:
             lines = [line for line, kept in zip(lines, chunk.kept.tolist(), strict=True) if kept]
         if lines:
-            yield ",\n".join(lines)
+            yield ",\n".join(lines).encode()
 
 
 class _Writer:
     """Writes chunks of one trace."""
 
-    def __init__(self, trace: Trace, base_ns: int, tracks: Tracks, lanes: Lanes) -> None:
-        self._trace = trace
-        self._base_ns = base_ns
-        self._tracks = tracks
-        self._lanes = lanes
-        self._arrows = Arrows(trace)
-        self._names = WrittenTexts(trace.strings, quoted)
-        self._launches = LaunchFields(trace)
-        self._items = ItemFields(trace, trace.items)
-        self._counters = ItemFields(trace, trace.counters)
+    def __init__(self, placing: Placing) -> None:
+        self._names = WrittenTexts(placing.trace.strings, quoted)
+        self._pieces = Pieces(placing.trace)
+        self._tracks = placing.tracks.texts
 
-    def lines(self, chunk: Chunk) -> list[str]:
+    def lines(self, placed: Placed) -> list[str]:
         """Return the text of each event of a chunk."""
-        types = self._trace.activity_type[chunk.index]
-        arrow, number = self._arrows.at(chunk.events)
-        args = self._args(chunk, IS_COUNTER[types])
-        order, bounds = groups(types.astype(np.int64) << _ARROW_BITS | arrow, [field.present for field in args])
-        where = self._where(chunk, order)
-        given = [_lists(field, order) for field in args]
-        numbers = number[order].tolist()
+        types, arrow = placed.types, placed.arrow
+        args = [self._pieces.of(field) for field in placed.fields]
+        order, bounds = groups(types.astype(np.int64) << _ARROW_BITS | arrow, [piece.present for piece in args])
+        where = self._where(placed, order)
+        given = [piece.lists(order) for piece in args]
+        numbers = placed.arrow_number[order].tolist()
         lines: list[str] = []
         for low, high in pairwise(bounds):
             one = order[low]
             fields = [i for i in range(len(args)) if args[i].present[one]]
             is_slice, has_arrow = bool(IS_SLICE[types[one]]), bool(arrow[one])
-            template = _template(int(types[one]), int(arrow[one]), [args[i].piece for i in fields])
+            template = _template(int(types[one]), int(arrow[one]), [args[i].text for i in fields])
             columns = [
                 *where[: _WITH_DURATION if is_slice else _WITHOUT],
                 *(column for i in fields for column in given[i]),
@@ -98,36 +76,18 @@ class _Writer:
             lines += map(template.__mod__, zip(*(column[low:high] for column in columns), strict=True))
         return lines if len(bounds) == _ONE_GROUP else _back_in_place(lines, order)
 
-    def _args(self, chunk: Chunk, is_counter: Mask) -> list[Field]:
-        """Return the fields of the events' ``args``; those of a counter are its values alone, as in Kineto's files."""
-        items = dict(self._items.of(chunk))
-        derived = self._launches.of(chunk)
-        for key in derived.keys() & items.keys():
-            derived[key] = derived[key]._replace(present=derived[key].present & ~items[key].present)
-        fields = [*derived.values(), *items.values()]
-        if is_counter.any():
-            fields = [field._replace(present=field.present & ~is_counter) for field in fields]
-            counters = (field for _, field in self._counters.of(chunk))
-            fields += [field._replace(present=field.present & is_counter) for field in counters]
-        return [with_constant(field) for field in fields if field.present.any()]
-
-    def _where(self, chunk: Chunk, order: Longs) -> list[list[Any]]:
+    def _where(self, placed: Placed, order: Longs) -> list[list[Any]]:
         """Return name, track, start and duration: a list for each conversion of the template."""
-        trace = self._trace
-        start_ns = trace.start_ns[chunk.index]
-        start_us, start_rest = np.divmod(since(self._base_ns, start_ns)[order], 1000)
-        us, rest = np.divmod(since(start_ns, trace.end_ns[chunk.index])[order], 1000)
+        start_us, start_rest = np.divmod(placed.since_ns[order], 1000)
+        us, rest = np.divmod(placed.lasted_ns[order], 1000)
         return [
-            self._names.of(trace.name[chunk.index][order].tolist()),
-            list(map(self._tracks.texts.__getitem__, self._track(chunk)[order].tolist())),
+            self._names.of(placed.name[order].tolist()),
+            list(map(self._tracks.__getitem__, placed.track[order].tolist())),
             start_us.tolist(),
             list(map(_DECIMALS.__getitem__, start_rest.tolist())),
             us.tolist(),
             list(map(_DECIMALS.__getitem__, rest.tolist())),
         ]
-
-    def _track(self, chunk: Chunk) -> Longs:
-        return self._tracks.first[self._trace.row[chunk.index]] + self._lanes.of(chunk.events)
 
 
 def groups(code: Longs, present: list[Mask]) -> tuple[Longs, list[int]]:
@@ -153,34 +113,12 @@ def groups(code: Longs, present: list[Mask]) -> tuple[Longs, list[int]]:
     return order, [0, *ends.tolist(), len(code)]
 
 
-def _lists(field: Field, order: Longs) -> list[list[Any]]:
-    lists = [column[order].tolist() for column in field.columns]
-    return lists if field.written is None else [list(field.written(values)) for values in lists]
-
-
 def _template(activity_type: int, arrow: int, pieces: list[str]) -> str:
     """Return the template of an event with its arrow."""
-    is_counter = bool(IS_COUNTER[activity_type])
-    if IS_SLICE[activity_type]:
-        head, tail = '{"ph":"X"', '%s,%s,"ts":%s%s,"dur":%s%s'
-    else:
-        head, tail = ('{"ph":"C"' if is_counter else '{"ph":"i","s":"t"'), '%s,%s,"ts":%s%s'
-    args = f',"args":{{{",".join(pieces)}}}' if pieces or is_counter else ""
-    return f'{head},"cat":"{category(activity_type)}","name":{tail}{args}}}' + (_arrow_template(arrow) if arrow else "")
-
-
-def _arrow_template(arrow: int) -> str:
-    name, starts = ARROW_NAMES[arrow >> 1], arrow & 1
-    phase, binding = ("s", "") if starts else ("f", ',"bp":"e"')
-    return f',\n{{"ph":"{phase}","id":%s,%s,"ts":%s%s,"cat":"{name}","name":"{name}"{binding}}}'
-
-
-def category(activity_type: int) -> str:
-    """Return what a file calls a kind of event."""
-    try:
-        return ActivityType(activity_type).label
-    except ValueError:
-        return f"activity_{activity_type}"  # of a later Kineto than this devprof knows
+    values = '%s,%s,"ts":%s%s,"dur":%s%s' if IS_SLICE[activity_type] else '%s,%s,"ts":%s%s'
+    args = f',"args":{{{",".join(pieces)}}}' if pieces or IS_COUNTER[activity_type] else ""
+    ends = arrow_texts(arrow) if arrow else None
+    return f"{head_of(activity_type)}{values}{args}}}" + (f'{ends[0]}%s,%s,"ts":%s%s{ends[1]}' if ends else "")
 
 
 def _back_in_place(lines: list[str], order: Longs) -> list[str]:

@@ -14,6 +14,8 @@ from devprof.model import ActivityType, kLinkAsyncCpuGpu, kLinkFwdBwd
 from devprof.store import ItemKind, Place, PlaceKind, Row, Trace
 from tests.unit.export.traces import BASE_NS, MAIN, STREAM, end_ns, events_of, kernel, op, read, start_ns, trace_of
 
+pytestmark = pytest.mark.usefixtures("json_writer")
+
 T = ActivityType
 LAUNCH = {"flow_id": 2**30, "flow_type": kLinkAsyncCpuGpu}
 
