@@ -15,6 +15,7 @@ NAMES = (
     "ranges",
     "functions",
     "averages",
+    "stop_to_table",
     "export",
 )
 

@@ -23,7 +23,7 @@ from devprof.analysis import events, key_averages
 from devprof.model import ActivityBatch, ActivityType
 from devprof.store import Place, PlaceKind, Row, Trace, TraceBuilder
 
-__all__ = ["gates", "nested_trace"]
+__all__ = ["TORCH_SIZE", "gates", "nested_trace", "run_torch"]
 
 SIZES = (10_000, 100_000, 1_000_000)
 TORCH_SIZE = 100_000
@@ -83,7 +83,7 @@ def gates() -> Iterator[Gate]:
     )
     small, large = own[min(SIZES)], own[max(SIZES)]
     yield Gate("averages: cost per record, 1M / 10k", large / small, 1.3, detail=f"{large:.0f} / {small:.0f} ns")
-    peer = _run_torch()
+    peer = run_torch()
     detail = f"{large:.0f} / {peer['torch_ns']:.0f} ns, {peer['torch_ns'] / large:.0f} times faster"
     yield Gate(
         "averages: per record / torch's events() and key_averages()", large / peer["torch_ns"], 1 / 50, detail=detail
@@ -124,7 +124,8 @@ def _used_bytes(trace: Trace) -> int:
         tracemalloc.stop()
 
 
-def _run_torch() -> dict[str, float]:
+def run_torch() -> dict[str, float]:
+    """Return what torch takes per event for `events()` and `key_averages()`, and devprof for the same profile, in ns."""
     command = [sys.executable, "-m", "benchmarks.averages", str(TORCH_SIZE)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=HERE.parent)
     result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
