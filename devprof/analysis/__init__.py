@@ -8,6 +8,7 @@ Never: changes a trace, asks a plugin or a clock, writes a file.
 
 from devprof.analysis.answer import Answer
 from devprof.analysis.averages import Averages, FunctionEventAvg
+from devprof.analysis.critical_path import critical_path
 from devprof.analysis.difference import diff
 from devprof.analysis.event_list import EventList, events, key_averages
 from devprof.analysis.function_event import FunctionEvent, Interval, Kernel
@@ -29,6 +30,7 @@ __all__ = [
     "Kernel",
     "MemoryCurve",
     "by_rank",
+    "critical_path",
     "device_breakdown",
     "diff",
     "events",
