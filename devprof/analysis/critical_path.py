@@ -37,7 +37,8 @@ def critical_path(trace: Trace, step: int | None = None, *, by: str = "segment")
 
     The chain is followed from the end backwards. Its segments tile the time without gap or overlap and add up to it exactly.
 
-    - From the end of the window: to what ended last, device or host. From the end of a step: to the thread of the step.
+    - From the end of the window: to what ended last, device work or a thread with ops or ranges (one with calls only, such as
+      one that polls, counts where there is no other). From the end of a step: to the thread of the step.
     - Device work waited for whichever was last of: the work before it on its stream; work on other streams that its stream was
       told to wait for (known where the trace has sync records); the call that launched it, or its op where calls are not
       recorded. A call that was not over when the work began counts with its begin, since work may start under it.
@@ -89,7 +90,7 @@ class _Walk:
         """Return the chain from what ended last."""
         trace, end_ns = self._trace, self._now_ns
         last_work = self._order.last(end_ns)
-        threads = [(self._thread_end(row), -row) for row in range(len(trace.rows))]
+        threads = [(self._thread_end(row), -row) for row in _program_threads(trace)]
         thread_end_ns, row = max(threads, default=(self._begin_ns, 0))
         work_end_ns = min(int(trace.end_ns[last_work]), end_ns) if last_work >= 0 else self._begin_ns
         self._take("unrecorded", "", max(thread_end_ns, work_end_ns), -1, -1)
@@ -200,6 +201,14 @@ def _window(trace: Trace) -> tuple[int, int]:
     if trace.window_end_ns > trace.window_start_ns:
         return trace.window_start_ns, trace.window_end_ns
     return int(trace.start_ns.min()), int(max(trace.end_ns.max(), trace.start_ns.max()))
+
+
+def _program_threads(trace: Trace) -> list[int]:
+    """Return the rows of the host that run the program: those with ops, ranges or functions, else all with calls."""
+    hosts = ~trace.on_device
+    ranges = trace.of_type(ActivityType.CPU_OP, ActivityType.USER_ANNOTATION, ActivityType.PYTHON_FUNCTION)
+    rows: list[int] = np.unique(trace.row[ranges[hosts[ranges]]]).tolist()
+    return rows or np.unique(trace.row[hosts]).tolist()
 
 
 def _step(trace: Trace, step: int) -> int:

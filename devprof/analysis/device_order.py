@@ -64,7 +64,7 @@ class DeviceOrder:
 
         That is, of the work that was launched before the call and was over after one time and up to another, the one over last:
         on the streams that the call's sync records name; where there are none and its name says that it synchronizes, on all
-        streams that its process uses. A call that copies and is not asynchronous waits for its own copies.
+        streams that its process uses. A call that lasted until its own copy was over waited for that, whatever it is called.
         """
         trace = self._trace
         begun_ns = int(trace.start_ns[call])
@@ -166,12 +166,11 @@ def _recorded_ns(trace: Trace, records: Longs) -> list[int | None]:
 
 
 def _blocking_copies(trace: Trace, events: Longs) -> dict[int, list[int]]:
-    """Return, by call, the copies that it made and waited for: it is not called asynchronous, and ended after them."""
+    """Return, by call, the copies that it made and that were over before it was; so copies of pageable memory are."""
     copies = np.intersect1d(events, events_of_roles(trace, Role.COPY))
     calls = launch_of(trace, copies)
     waited = (calls >= 0) & (trace.end_ns[copies] <= trace.end_ns[calls])
     found: dict[int, list[int]] = {}
     for copy, call in zip(copies[waited].tolist(), calls[waited].tolist(), strict=True):
-        if "Async" not in trace.name_of(call):
-            found.setdefault(call, []).append(copy)
+        found.setdefault(call, []).append(copy)
     return found

@@ -140,10 +140,11 @@ def test_waiting_for_an_event_leads_to_what_was_launched_before_it_was_recorded(
     assert path(built(events))[-2:] == [(28, "kernel", "before"), (50, "sync", "cudaEventSynchronize")]
 
 
-def test_a_copy_that_is_not_asynchronous_is_waited_for_and_waited_for_the_work_before_it() -> None:
+@pytest.mark.parametrize("call", ["cudaMemcpy", "cudaMemcpyAsync"])
+def test_a_call_that_lasts_until_its_copy_is_over_waited_for_it_and_the_copy_for_the_work_before_it(call: str) -> None:
     events = [
         *launch(0, 10, (12, 80), "a", 0),
-        Event(CALL, "cudaMemcpy", 20, 100),
+        Event(CALL, call, 20, 100),
         Event(COPY, "Memcpy DtoH", 82, 95, S7, 2),
     ]
     assert path(built(events)) == [
@@ -152,7 +153,7 @@ def test_a_copy_that_is_not_asynchronous_is_waited_for_and_waited_for_the_work_b
         (68, "kernel", "a"),
         (2, "wait", "between work"),
         (13, "copy", "Memcpy DtoH"),
-        (5, "sync", "cudaMemcpy"),
+        (5, "sync", call),
     ]
 
 
@@ -242,6 +243,12 @@ def test_a_window_that_is_longer_than_what_was_recorded_says_so_and_a_shorter_on
         (10, "wait", "launch latency"),
         (20, "kernel", "k"),
     ]
+
+
+def test_a_thread_that_only_polls_is_not_where_the_path_begins() -> None:
+    events = [Event(OP, "mm", 0, 30), Event(CALL, "cudaEventQuery", 38, 40, WORKER)]
+    assert path(built(events)) == [(30, "op", "mm"), (10, "unrecorded", "")]
+    assert path(built(events[1:])) == [(2, "launch", "cudaEventQuery")]
 
 
 def test_work_without_a_launch_waited_for_its_stream_and_nobody_knows_why() -> None:
