@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tempfile
@@ -15,7 +16,7 @@ from typing import Annotated
 import typer
 
 from devprof import export
-from devprof.cli.output import Json, TraceFile, print_json, read
+from devprof.cli.output import Json, TraceFile, read
 from devprof.cli.perfetto_ui import ui_files
 from devprof.cli.view_server import ServedTrace, ViewServer
 from devprof.errors import UsageError
@@ -45,11 +46,11 @@ def view(
                 f"cannot listen on port {port}: {error.strerror}; without --port a free one is used"
             ) from error
         with server:
-            _say(server.url, as_json)
-            if not no_open:
-                # a browser for terminals blocks until it is closed
-                threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()
             try:
+                _say(server.url, as_json)
+                if not no_open:
+                    # a browser for terminals blocks until it is closed
+                    threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()
                 server.serve(once=once)
             except KeyboardInterrupt:
                 typer.echo("", err=True)  # the shell's prompt below ^C
@@ -57,7 +58,7 @@ def view(
 
 def _say(url: str, as_json: bool) -> None:
     if as_json:
-        print_json({"url": url})
+        typer.echo(json.dumps({"url": url}))  # one line, for programs that wait for it
     else:
         typer.echo(f"{url}\nCtrl-C stops.")
 

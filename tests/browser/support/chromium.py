@@ -57,8 +57,8 @@ class Page:
         self._number = 0
         self.messages: list[str] = []
         """What the page wrote to its console, and errors in it."""
-        self.requests: list[str] = []
-        """Addresses that the page asked for."""
+        self.answered: list[str] = []
+        """Addresses from which the page got something."""
         page = next(one for one in self._call("Target.getTargets")["targetInfos"] if one["type"] == "page")
         attached = self._call("Target.attachToTarget", targetId=page["targetId"], flatten=True)
         self._session: str | None = attached["sessionId"]
@@ -68,11 +68,15 @@ class Page:
     _session: str | None = None
 
     def open(self, url: str, *, width: int = 1280, height: int = 800, dark: bool = False, print_: bool = False) -> None:
-        """Go to an address."""
+        """Go to an address; what earlier pages said is forgotten."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self._call("Emulation.setDeviceMetricsOverride", **size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._call("Emulation.setEmulatedMedia", media="print" if print_ else "", features=[scheme])
+        self._call("Page.navigate", url="about:blank")
+        self.wait_for("location.href == 'about:blank'")
+        self.messages.clear()
+        self.answered.clear()
         self._call("Page.navigate", url=url)
         self.wait_for("document.readyState == 'complete' && location.href != 'about:blank'")
 
@@ -133,8 +137,8 @@ class Page:
     def _note(self, message: dict[str, Any]) -> None:
         parameters = message.get("params", {})
         match message.get("method"):
-            case "Network.requestWillBeSent":
-                self.requests.append(parameters["request"]["url"])
+            case "Network.responseReceived":
+                self.answered.append(parameters["response"]["url"])
             case "Runtime.consoleAPICalled":
                 self.messages.append(" ".join(str(one.get("value", "")) for one in parameters["args"]))
             case "Runtime.exceptionThrown":
