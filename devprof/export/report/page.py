@@ -22,7 +22,7 @@ from devprof.store import Trace
 __all__ = ["html_report"]
 
 _MOST_PLACES = 16
-_MOST_TILES = 6
+_MOST_STREAMS = 2
 
 
 def html_report(trace: Trace, path: str | os.PathLike[str], *, title: str = "Trace", most: int = 20) -> None:
@@ -96,12 +96,14 @@ def _date(unix_ns: int) -> str:
 
 def _tiles(source: Source, findings: list[Finding]) -> Markup:
     trace, span = source.trace, source.span
-    tiles = [_tile(time_text(span.end_ns - span.start_ns if span else 0), "from the first to the last event")]
-    tiles.append(_tile(count_text(len(trace)), f"events on {len(trace.rows)} rows"))
-    busiest = source.streams.sorted_by("busy_share").take(slice(_MOST_TILES - 4))
-    tiles += [
-        _tile(share_text(row["busy_share"]), f"{row['device']}, {str(row['stream']).strip()} busy") for row in busiest
+    length_ns = span.end_ns - span.start_ns if span else 0
+    tiles = [
+        _tile(time_text(length_ns), "from the first to the last event"),
+        _tile(count_text(len(trace)), f"events on {len(np.unique(trace.row))} rows"),
     ]
+    for row in source.streams.sorted_by("busy_ns").take(slice(_MOST_STREAMS)):
+        share = min(row["busy_ns"] / max(length_ns, 1), 1)  # of the time that the pictures show, as beside the strips
+        tiles.append(_tile(share_text(share), f"{row['device']}, {row['stream'].strip() or 'stream'} busy"))
     worst = max((one.severity for one in findings), default=None)
     kind = "good" if worst is None or worst is Severity.INFO else worst.name.lower()
     tiles.append(_tile(count_text(len(findings)), "findings of the rules", kind))
