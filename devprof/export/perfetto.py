@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from devprof.export.chunks import Chunk
-from devprof.export.events import IS_SLICE, category, groups
+from devprof.export.events import groups
 from devprof.export.lanes import Lanes, assign_lanes
 from devprof.export.output import output_bytes
 from devprof.export.perfetto_annotations import Annotation, Annotations
@@ -24,6 +24,7 @@ from devprof.export.perfetto_order import in_file_order
 from devprof.export.perfetto_packets import event_packet
 from devprof.export.perfetto_tracks import clock_packets, track_packets
 from devprof.export.protobuf import FIXED64, VARINT, Part, Selection, number_field, records, tag, varint_column
+from devprof.export.shapes import IS_SLICE, category
 from devprof.export.tracks import Tracks
 from devprof.store import Trace
 
@@ -101,15 +102,16 @@ class _Writer:
 
     def _events(self, chunk: Chunk, annotations: list[Annotation]) -> bytes | memoryview:
         types = self._trace.activity_type[chunk.index]
-        ends = self._flows.at(chunk.events)
+        ends = self._flows.at(chunk)
         code = types.astype(np.int64) | ends.kind << _FLOW_BITS
-        order, bounds = groups(code, [annotation.present for annotation in annotations])
+        carriers = {id(annotation.carriers): annotation.carriers.present for annotation in annotations}
+        order, bounds = groups(code, list(carriers.values()))
         start, end, track, name = self._columns(chunk)
         placed = np.empty(len(order), dtype=object)
         for low, high in self._steps(ends, order, bounds):
             chosen = order[low:high] if high - low < len(order) else slice(None)
             one = order[low]
-            args = [part for annotation in annotations if annotation.present[one] for part in annotation.parts]
+            args = [part for annotation in annotations if annotation.carriers.present[one] for part in annotation.parts]
             body = [*_head(int(types[one])), *track, tag(_NAME, VARINT), *name, *_flow(ends, chosen), *args]
             parts = event_packet(start, body)
             if IS_SLICE[types[one]]:

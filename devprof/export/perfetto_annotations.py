@@ -27,22 +27,37 @@ from devprof.store import ItemKind, Trace
 __all__ = ["Annotation", "Annotations"]
 
 Longs = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _DEBUG_ANNOTATIONS = 4  # of TrackEvent
 _NAME_IID, _BOOL, _INT, _DOUBLE, _STRING, _ARRAY, _STRING_IID = 1, 2, 4, 5, 6, 12, 17  # of DebugAnnotation
 _NAMES, _STRING_VALUES = 3, 29  # of InternedData
 
 
-class Annotation(NamedTuple):
-    """One arg.
+class Carriers:
+    """Which events of a chunk have an arg; args that the same events have share one of these.
 
     Attributes:
-        present: (m,) bool: which events have it.
-        parts: its bytes.
+        at: (c,) int64, places of the events, ascending.
+        present: (m,) bool.
+        rank: (m,) int64, place of an event among them; None where all m have it.
     """
 
-    present: Mask
+    __slots__ = ("at", "present", "rank")
+
+    def __init__(self, at: Longs, m: int) -> None:
+        self.at = at
+        self.present = np.ones(m, dtype=np.bool_)
+        self.rank: Longs | None = None
+        if len(at) < m:
+            self.present[:] = False
+            self.present[at] = True
+            self.rank = np.cumsum(self.present) - 1
+
+
+class Annotation(NamedTuple):
+    """One arg: which events have it, and its bytes."""
+
+    carriers: Carriers
     parts: list[Part]
 
 
@@ -63,7 +78,7 @@ class Annotations:
 
     def of(self, chunk: Chunk) -> tuple[list[bytes], list[Annotation]]:
         """Return packets with what texts are new, and the annotations of a chunk."""
-        m = len(chunk.events)
+        shared = _Shared(len(chunk.events))
         packets: list[bytes] = []
         items: list[Annotation] = []
         fields = self._launches.of(chunk)
@@ -74,31 +89,44 @@ class Annotations:
                 continue
             if column.kind in (ItemKind.STRING, ItemKind.JSON):
                 packets += self._texts.new(values)
-            items += self._annotations(key, column.kind, at, values, m)
+            items += self._annotations(key, column.kind, at, values, shared)
             if key in derived:
                 derived[key] = derived[key].copy()
                 derived[key][at] = False
         launches: list[Annotation] = []
         for key, present in derived.items():
             at = np.flatnonzero(present)
-            launches += self._annotations(key, ItemKind.INT, at, fields[key].columns[0][at], m)
+            launches += self._annotations(key, ItemKind.INT, at, fields[key].columns[0][at], shared)
         return packets, [*launches, *items]
 
     def _annotations(
-        self, key: str, kind: ItemKind, at: Longs, values: npt.NDArray[Any], m: int
+        self, key: str, kind: ItemKind, at: Longs, values: npt.NDArray[Any], shared: _Shared
     ) -> Iterator[Annotation]:
         """Yield the annotation of a key; of numbers with both signs two, for negative ones take ten bytes."""
         below = values < 0 if kind is ItemKind.INT else np.zeros(0, dtype=np.bool_)
         for chosen in (below, ~below) if below.any() else (slice(None),):
             if len(some := at[chosen]):
-                present, rank = np.ones(m, dtype=np.bool_), None
-                if len(some) < m:
-                    present[:] = False
-                    present[some] = True
-                    rank = np.cumsum(present) - 1
-                value = _value(kind, values[chosen], rank)
+                carriers = shared.carriers(some)
+                value = _value(kind, values[chosen], carriers.rank)
                 name = number_field(_NAME_IID, self._number[key] + 1)
-                yield Annotation(present, message(_DEBUG_ANNOTATIONS, [name, *value]))
+                yield Annotation(carriers, message(_DEBUG_ANNOTATIONS, [name, *value]))
+
+
+class _Shared:
+    """The carriers of a chunk's args."""
+
+    def __init__(self, m: int) -> None:
+        self._m = m
+        self._known: dict[int, list[Carriers]] = {}  # by how many they are
+
+    def carriers(self, at: Longs) -> Carriers:
+        """Return those at these places, the same object for the same places."""
+        known = self._known.setdefault(len(at), [])
+        for one in known:
+            if np.array_equal(one.at, at):
+                return one
+        known.append(Carriers(at, self._m))
+        return known[-1]
 
 
 def _value(kind: ItemKind, values: npt.NDArray[Any], rank: Longs | None) -> list[Part]:

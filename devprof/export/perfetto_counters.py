@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from devprof.export.chunks import Chunk, found
-from devprof.export.events import IS_COUNTER
 from devprof.export.perfetto_packets import event_packet
 from devprof.export.perfetto_tracks import counter_packet
 from devprof.export.protobuf import FIXED64, VARINT, fixed64, number_field, records, tag, varint_column
+from devprof.export.shapes import IS_COUNTER
 from devprof.store import Trace
 
 __all__ = ["Counters"]

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from devprof.export.events import IS_COUNTER
+from devprof.export.chunks import Chunk
+from devprof.export.shapes import IS_COUNTER
 from devprof.store import Trace
 
 __all__ = ["END", "START", "START_OF_MANY", "Ends", "Flows"]
@@ -50,12 +51,12 @@ class Flows:
         self._ends = _End(*(column[np.argsort(ends.event)] for column in ends))
         self._starts = _Start(*(column[np.argsort(starts.event)] for column in starts))
 
-    def at(self, events: Longs) -> Ends:
-        """Return what stands at some events, given by their indices: (m,) int64."""
-        kind, first, arrows = (np.zeros(len(events), dtype=np.int64) for _ in range(3))
-        here, which = _found(self._ends.event, events)
+    def at(self, chunk: Chunk) -> Ends:
+        """Return what stands at the m events of a chunk."""
+        kind, first, arrows = (np.zeros(len(chunk.events), dtype=np.int64) for _ in range(3))
+        here, which = _found(self._ends.event, chunk)
         kind[here], first[here], arrows[here] = END, self._ends.number[which], 1
-        here, which = _found(self._starts.event, events)
+        here, which = _found(self._starts.event, chunk)
         arrows[here] = self._starts.arrows[which]
         kind[here], first[here] = np.where(arrows[here] > 1, START_OF_MANY, START), self._starts.first[which]
         return Ends(kind, first, arrows)
@@ -105,15 +106,14 @@ def _arrows(trace: Trace, flow_type: int, taken: int) -> tuple[_End, _Start]:
     )
 
 
-def _found(table: Ints, events: Longs) -> tuple[Longs, Longs]:
-    """Return which of the events stand in an ascending table, and where in it."""
-    if len(table) == 0 or len(events) == 0:
-        return events[:0], events[:0]
-    low = int(np.searchsorted(table, np.int32(events.min())))
-    high = int(np.searchsorted(table, np.int32(events.max()), side="right"))
+def _found(table: Ints, chunk: Chunk) -> tuple[Longs, Longs]:
+    """Return the places of those events of a chunk that stand in an ascending table, and where in it they stand."""
+    events = chunk.events
+    low, high = np.searchsorted(table, np.array([events.min(), events.max() + 1], dtype=np.int32)).tolist()
     some = table[low:high].astype(np.int64)
-    order = np.arange(len(events)) if (events[1:] > events[:-1]).all() else np.argsort(events)
-    at = np.searchsorted(events[order], some)
-    at = np.minimum(at, len(events) - 1)
-    hit = events[order][at] == some
+    if chunk.number >= 0:
+        return some - events[0], np.arange(low, high)
+    order = np.argsort(events)
+    at = np.minimum(np.searchsorted(events[order], some), len(events) - 1)
+    hit = events[order[at]] == some
     return order[at[hit]], low + np.flatnonzero(hit)

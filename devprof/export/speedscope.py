@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from devprof.export.base_time import since
-from devprof.export.events import IS_SLICE
 from devprof.export.lanes import assign_lanes
 from devprof.export.output import output
+from devprof.export.shapes import IS_SLICE
 from devprof.export.strict_json import json_text
 from devprof.export.tracks import Tracks, place_name
 from devprof.store import Trace

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from devprof.errors import UsageError
 from devprof.export.chunks import Chunk, found
-from devprof.export.events import category
 from devprof.export.output import output, output_bytes
+from devprof.export.shapes import category
 from devprof.export.strict_json import clean
 from devprof.store import ItemColumn, ItemKind, Trace
 

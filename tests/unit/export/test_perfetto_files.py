@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given, settings
 
 from devprof.export import perfetto_trace
-from devprof.export.events import IS_SLICE
+from devprof.export.shapes import IS_SLICE
 from devprof.pipeline.files import load
 from devprof.store import Trace
 from tests.unit.export.expected import args_of, category, clean, is_sample, samples, written_keys

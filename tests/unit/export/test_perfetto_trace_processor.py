@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from devprof.export import perfetto_trace
-from devprof.export.events import IS_SLICE
+from devprof.export.shapes import IS_SLICE
 from devprof.model import kLinkAsyncCpuGpu
 from devprof.pipeline.files import load
 from devprof.store import Trace

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 
 from devprof.errors import UsageError
 from devprof.export import speedscope
-from devprof.export.events import IS_SLICE
+from devprof.export.shapes import IS_SLICE
 from devprof.model import ActivityType
 from devprof.store import Row, Trace
 from tests.unit.export.expected import clean
