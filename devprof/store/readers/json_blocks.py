@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
 from devprof.errors import TraceFileError
 
-__all__ = ["Blocks"]
+__all__ = ["Blocks", "Progress"]
 
 _GZIP = b"\x1f\x8b"
 _BLOCK = 1 << 20
+
+Progress = Callable[[int, int], object]
+"""Called with how many bytes of the file have been read, packed where it is packed, and how many it has."""
 
 
 class Blocks:
@@ -21,13 +25,15 @@ class Blocks:
     Args:
         path: the file.
         max_bytes: most bytes of text, unpacked.
+        progress: called after each of the file's blocks.
 
     Attributes:
         note: what cut the text short, if something did.
     """
 
-    def __init__(self, path: Path, max_bytes: int) -> None:
+    def __init__(self, path: Path, max_bytes: int, progress: Progress | None = None) -> None:
         self._path = path
+        self._progress = progress
         self._max_bytes = max_bytes
         self._total = 0
         self._source = self._read()
@@ -56,8 +62,13 @@ class Blocks:
             with self._path.open("rb") as file:
                 is_packed = file.read(len(_GZIP)) == _GZIP
                 file.seek(0)
+                size = os.fstat(file.fileno()).st_size
                 blocks = self._unpacked(file) if is_packed else iter(lambda: file.read(_BLOCK), b"")
-                yield from (block for block in blocks if block)
+                for block in blocks:
+                    if self._progress is not None:
+                        self._progress(file.tell(), size)
+                    if block:
+                        yield block
         except OSError as error:
             raise TraceFileError(f"{self._path} cannot be read: {error.strerror or error}") from error
 

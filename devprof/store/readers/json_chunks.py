@@ -1,84 +1,143 @@
-"""`Chunk`: some events of a Chrome trace as columns of objects, and the two decoders that make it.
-
-msgspec reads an event into a struct and leaves its args alone until all args of one kind of event can be read together, by a
-struct that is made for their keys. The other decoder makes dicts by the standard library. They make the same chunks.
-"""
+"""`Chunk`: some events of a Chrome trace, column by column, whichever decoder has read them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from devprof.store.items import ItemKind
+from devprof.store.readers.gathering import EventTable
 from devprof.store.readers.json_source import NotJson
 
-__all__ = [
-    "FIELDS",
-    "ArgsColumn",
-    "Chunk",
-    "Decoder",
-    "Literal",
-    "PlainDecoder",
-    "canonical",
-    "columns_of",
-    "decoder",
-    "groups",
-    "loads",
-]
+__all__ = ["FIELDS", "ArgsColumn", "Chunk", "Decoder", "Field", "Literal", "Times", "TypedValues", "canonical", "loads"]
+
+Longs = npt.NDArray[np.int64]
 
 FIELDS = ("ph", "cat", "name", "pid", "tid", "ts", "dur", "id", "s", "bp")
-"""Fields of an event that are read apart, in the order of `Chunk.fields`; `args` is another, and all else is kept with it."""
+"""Fields of an event that are read apart, in the order of `Field`; `args` is another, and all else is kept with it."""
 
 
-_ENCODER = json.JSONEncoder(allow_nan=False, ensure_ascii=False)
+class Field:
+    """Positions in `FIELDS`."""
+
+    PHASE, CATEGORY, NAME, PID, TID, TS, DUR, ID, SCOPE, BINDING = range(len(FIELDS))
 
 
-class ArgsColumn(NamedTuple):
+class Times(NamedTuple):
+    """n times.
+
+    Attributes:
+        ns: (n,) int64; 0 where there is none.
+        sound: (n,) bool: where there is one.
+        inexact: whether one came as a float that does not say which nanosecond is meant.
+    """
+
+    ns: Longs
+    sound: npt.NDArray[np.bool_]
+    inexact: bool = False
+
+
+class TypedValues(NamedTuple):
+    """Values of one type.
+
+    Attributes:
+        at: (m,) int64, their positions.
+        kind: the type.
+        values: (m,) or (m, k).
+    """
+
+    at: Longs
+    kind: ItemKind
+    values: npt.NDArray[Any]
+
+
+class ArgsColumn(Protocol):
     """Values of one key of some events' args.
 
     Attributes:
         key: the key.
         events: (m,) int64, positions in the chunk, ascending.
-        values: m values: numbers, texts, truth values, None; lists and objects as JSON text, in bytes.
     """
 
-    key: str
-    events: npt.NDArray[np.int64]
-    values: Sequence[Any]
+    @property
+    def key(self) -> str: ...  # noqa: D102
+    @property
+    def events(self) -> Longs: ...  # noqa: D102
+
+    def value(self, at: int) -> Any:
+        """Return the value at a position of the m, as an object."""
+
+    def typed(self, at: Longs | None, table: EventTable) -> Iterable[TypedValues]:
+        """Return the values by type, those at some positions of the m or all; one that is None is left out.
+
+        Args:
+            at: (k,) positions, ascending; None: all.
+            table: where texts get their numbers.
+        """
 
 
-class Chunk(NamedTuple):
+class Chunk(Protocol):
     """n events.
 
     Attributes:
-        fields: a list of n values for each of `FIELDS`; None where an event has none.
-        columns: returns the columns of the events' args, given a number for each event, alike for those of one phase and
-            category.
         dropped: things in the list that are no events.
     """
 
-    fields: Sequence[Sequence[Any]]
-    columns: Callable[[npt.NDArray[np.int64]], Iterable[ArgsColumn]]
-    dropped: int
+    @property
+    def dropped(self) -> int: ...  # noqa: D102
 
-    def __len__(self) -> int:
-        return len(self.fields[0])
+    def __len__(self) -> int: ...
+
+    def start(self) -> Times:
+        """Return the events' starts."""
+
+    def duration(self) -> Times:
+        """Return the events' durations."""
+
+    def kinds(self, numbers: Mapping[tuple[Any, Any], int]) -> Longs:
+        """Return a number for each event's phase and category, as `numbers` has it: (n,)."""
+
+    def tracks(self, numbers: Mapping[tuple[Any, Any], int]) -> Longs:
+        """Return a number for each event's process and thread, as `numbers` has it: (n,)."""
+
+    def names(self, at: Longs, table: EventTable) -> npt.NDArray[np.int32]:
+        """Return the numbers of the names of some events; no name is an empty one: (m,)."""
+
+    def odd_scopes(self, at: Longs) -> list[tuple[int, str]]:
+        """Return the scopes of some events that are not their thread's, with their positions among the m."""
+
+    def ids(self, at: Longs) -> Sequence[Any]:
+        """Return the ids of some events."""
+
+    def value(self, field: int, at: int) -> Any:
+        """Return one field of an event, None where it has none; the field is none of the times."""
+
+    def columns(self, kind: Longs) -> Iterable[ArgsColumn]:
+        """Return the columns of the events' args.
+
+        Args:
+            kind: (n,) numbers, alike for events of one phase and category.
+        """
 
 
 class Decoder(Protocol):
-    """Decodes the text of a list of events."""
+    """Decodes pieces of a list of events."""
 
     exact: bool
     """Whether times come as their text (bytes); else as numbers, which a float holds only up to a size."""
 
-    def decode(self, text: bytes) -> Chunk:
-        """Return the events; raises `NotJson`."""
+    def decode(self, piece: memoryview) -> Chunk:
+        """Return the events of a piece of a list, without its brackets; raises `NotJson`."""
 
     def from_objects(self, events: list[Any]) -> Chunk:
         """Return events that are objects already."""
+
+
+_ENCODER = json.JSONEncoder(allow_nan=False, ensure_ascii=False)
 
 
 def canonical(value: Any) -> str:
@@ -99,36 +158,6 @@ def _finite(value: Any, depth: int) -> Any:
     if isinstance(value, dict):
         return {key: _finite(one, depth + 1) for key, one in value.items()}
     return value
-
-
-class PlainDecoder:
-    """Decodes by the standard library."""
-
-    def __init__(self) -> None:
-        self.exact = False
-
-    def decode(self, text: bytes) -> Chunk:
-        """Return the events of a list.
-
-        Raises:
-            NotJson: it is none, or nested too deeply.
-        """
-        return self.from_objects(loads(text, exact=self.exact))
-
-    def from_objects(self, events: list[Any]) -> Chunk:
-        """Return the events among some objects."""
-        sound = events if set(map(type, events)) == {dict} else [event for event in events if isinstance(event, dict)]
-        columns: dict[str, npt.NDArray[Any]] = {key: np.full(len(sound), None, dtype=object) for key in _KNOWN}
-        others: dict[int, dict[str, Any]] = {}
-        for column in columns_of(sound):
-            if column.key in _KNOWN:
-                columns[column.key][column.events] = _objects(column.values)
-            else:
-                for at, value in zip(column.events.tolist(), column.values, strict=True):
-                    others.setdefault(at, {})[column.key] = value
-        fields = [_scalars(key, columns[key].tolist()) for key in FIELDS]
-        args = _args(columns["args"].tolist(), others)
-        return Chunk(fields, lambda kind: columns_of(args), len(events) - len(sound))
 
 
 class Literal(float):
@@ -157,60 +186,3 @@ def loads(text: bytes, *, exact: bool = False) -> Any:
         return json.loads(text.decode("utf-8", "replace"), parse_float=Literal if exact else None)
     except (ValueError, RecursionError) as error:
         raise NotJson(str(error)) from error
-
-
-_KNOWN = {*FIELDS, "args"}
-_TEXTS = frozenset({"ph", "cat", "name", "s", "bp"})
-_NESTED = frozenset({list, dict})
-_TEXT_OR_NONE = frozenset({str, type(None)})
-
-
-def _scalars(key: str, values: list[Any]) -> list[Any]:
-    """Return a field's values as its column may hold them: texts, or numbers where it is one of numbers."""
-    kinds = set(map(type, values))
-    if kinds <= _TEXT_OR_NONE or (key not in _TEXTS and not kinds & _NESTED):
-        return values
-    keeps = _TEXT_OR_NONE if key in _TEXTS else kinds - _NESTED
-    return [value if type(value) in keeps else canonical(value) for value in values]
-
-
-def _objects(values: Sequence[Any]) -> npt.NDArray[Any]:
-    """Return objects as an array of them, whatever they are."""
-    return np.fromiter(values, dtype=object, count=len(values))
-
-
-def _args(args: list[Any], others: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the events' args, with what else they hold that has no field."""
-    if not others and set(map(type, args)) == {dict}:
-        return args
-    given = [one if isinstance(one, dict) else {} if one is None else {"args": one} for one in args]
-    for at, more in others.items():
-        given[at] = {**more, **given[at]}
-    return given
-
-
-def columns_of(args: Sequence[dict[str, Any]]) -> Iterator[ArgsColumn]:
-    """Turn dicts into columns; those with the same keys in the same order go together."""
-    shapes = list(map(tuple, args))
-    number = {shape: at for at, shape in enumerate(dict.fromkeys(shapes))}
-    which = np.fromiter(map(number.__getitem__, shapes), np.int64, len(shapes))
-    for events in groups(which):
-        alike = [args[event] for event in events.tolist()]
-        for key, values in zip(alike[0], zip(*map(dict.values, alike), strict=True), strict=True):
-            yield ArgsColumn(key, events, values)
-
-
-def groups(which: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
-    """Yield the positions of each number, ascending."""
-    order = np.argsort(which, kind="stable")
-    ends = np.flatnonzero(np.diff(which[order])) + 1
-    return (group for group in np.split(order, ends) if len(group))
-
-
-def decoder() -> Decoder:
-    """Return the fastest decoder that is installed."""
-    try:
-        from devprof.store.readers.json_fast import FastDecoder
-    except ImportError:
-        return PlainDecoder()
-    return FastDecoder()

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from msgspec import UNSET, Raw, Struct
 from msgspec.structs import astuple
 
-from devprof.store.readers.json_chunks import ArgsColumn, Chunk, PlainDecoder, columns_of, groups, loads
+from devprof.store.readers.json_chunks import loads
+from devprof.store.readers.json_plain import ObjectChunk, ObjectColumn, PlainDecoder, columns_of, groups
 
 __all__ = ["FastDecoder"]
 
@@ -63,27 +64,27 @@ class FastDecoder:
         self._args: dict[int, _ArgsDecoder] = {}
         self.exact = False
 
-    def decode(self, text: bytes) -> Chunk:
-        """Return the events of a list.
+    def decode(self, piece: memoryview) -> ObjectChunk:
+        """Return the events of a piece of a list.
 
         Raises:
             NotJson: it is none, or nested too deeply.
         """
         try:
-            events = (self._exact_events if self.exact else self._events).decode(text)
+            events = (self._exact_events if self.exact else self._events).decode(b"".join((b"[", piece, b"]")))
         except (ValueError, RecursionError):
             self._plain.exact = self.exact
-            return self._plain.decode(text)
+            return self._plain.decode(piece)
         if not events:
             return self._plain.from_objects([])
         *fields, args = zip(*map(astuple, events), strict=True)
-        return Chunk(fields, lambda kind: self._columns(kind, args), 0)
+        return ObjectChunk(fields, lambda kind: self._columns(kind, args), 0)
 
-    def from_objects(self, events: list[Any]) -> Chunk:
+    def from_objects(self, events: list[Any]) -> ObjectChunk:
         """Return the events among some objects."""
         return self._plain.from_objects(events)
 
-    def _columns(self, kind: npt.NDArray[np.int64], args: Sequence[Raw]) -> Iterator[ArgsColumn]:
+    def _columns(self, kind: npt.NDArray[np.int64], args: Sequence[Raw]) -> Iterator[ObjectColumn]:
         for events in groups(kind):
             given = [args[event] for event in events.tolist()]
             if given[0] is _NOTHING:  # then likely all, but any may have some
@@ -101,7 +102,7 @@ class _ArgsDecoder:
         self._keys: dict[str, bool] = {}  # whether a list or an object has been seen under the key
         self._decoder: msgspec.json.Decoder[Any] | None = None
 
-    def columns(self, events: npt.NDArray[np.int64], args: list[Raw]) -> Iterator[ArgsColumn]:
+    def columns(self, events: npt.NDArray[np.int64], args: list[Raw]) -> Iterator[ObjectColumn]:
         """Return columns of the args of some events."""
         text = b"[" + b",".join(args) + b"]"
         if self._decoder is not None:
@@ -111,16 +112,16 @@ class _ArgsDecoder:
                 pass
         return self._learn(events, [one if one is not _NOTHING else Raw(b"null") for one in args])
 
-    def _from_structs(self, events: npt.NDArray[np.int64], structs: list[Any]) -> Iterator[ArgsColumn]:
+    def _from_structs(self, events: npt.NDArray[np.int64], structs: list[Any]) -> Iterator[ObjectColumn]:
         for key, values in zip(self._keys, zip(*map(astuple, structs), strict=True), strict=True):
             if UNSET in values:
                 there = [at for at, value in enumerate(values) if value is not UNSET]
                 if there:
-                    yield ArgsColumn(key, events[there], [values[at] for at in there])
+                    yield ObjectColumn(key, events[there], [values[at] for at in there])
             else:
-                yield ArgsColumn(key, events, values)
+                yield ObjectColumn(key, events, values)
 
-    def _learn(self, events: npt.NDArray[np.int64], given: list[Raw]) -> Iterator[ArgsColumn]:
+    def _learn(self, events: npt.NDArray[np.int64], given: list[Raw]) -> Iterator[ObjectColumn]:
         """Decode args with keys that are new, and make a struct that has them."""
         objects = loads(b"[" + b",".join(given) + b"]")
         args = [one if isinstance(one, dict) else {} if one is None else {"args": one} for one in objects]
@@ -130,7 +131,7 @@ class _ArgsDecoder:
         usual = 0 < len(self._keys) <= _MOST_KEYS and all(map(_USUAL_KEY.fullmatch, self._keys))
         self._decoder = self._made() if usual else None
         for column in columns_of(args):
-            yield ArgsColumn(column.key, events[column.events], column.values)
+            yield ObjectColumn(column.key, events[column.events], column.values)
 
     def _made(self) -> msgspec.json.Decoder[Any]:
         names = {f"f{at}": key for at, key in enumerate(self._keys)}

@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from devprof.store.items import ItemKind
 from devprof.store.readers.gathering import EventTable
-from devprof.store.readers.json_chunks import Literal, canonical, loads
+from devprof.store.readers.json_chunks import Literal, TypedValues, canonical, loads
 
-__all__ = ["TypedValues", "typed_values"]
+__all__ = ["LISTS", "spread", "typed_values"]
 
-_LISTS = frozenset({"block", "grid", "cluster"})
-"""Keys whose values are lists of so many whole numbers."""
-
-
-class TypedValues(NamedTuple):
-    """Values of one type.
-
-    Attributes:
-        at: (m,) int64, their positions.
-        kind: the type.
-        values: (m,) or (m, k).
-    """
-
-    at: npt.NDArray[np.int64]
-    kind: ItemKind
-    values: npt.NDArray[Any]
+LISTS = frozenset({"block", "grid", "cluster"})
+"""Keys whose values are lists, each of as many whole numbers."""
 
 
 def typed_values(key: str, values: Sequence[Any], table: EventTable) -> Iterator[TypedValues]:
@@ -79,7 +65,7 @@ def _integers(values: Sequence[int], at: npt.NDArray[np.int64], table: EventTabl
 
 def _nested(key: str, values: Sequence[Any], at: npt.NDArray[np.int64], table: EventTable) -> Iterator[TypedValues]:
     distinct, which = _distinct(values)
-    lists = _as_numbers(distinct) if key in _LISTS else None
+    lists = _as_numbers(distinct) if key in LISTS else None
     if lists is not None:
         yield TypedValues(at, ItemKind.INT_LIST, lists[which])
     else:
@@ -113,8 +99,21 @@ def _written(key: str, values: Sequence[Any], at: npt.NDArray[np.int64], table: 
     texts = list(map(bytes, values))
     number = {text: position for position, text in enumerate(dict.fromkeys(texts))}
     which = np.fromiter(map(number.__getitem__, texts), np.int64, len(texts))
-    for found in typed_values(key, [loads(text) for text in number], table):
-        place = np.full(len(number), -1, dtype=np.int64)
-        place[found.at] = np.arange(len(found.at))
+    yield from spread(typed_values(key, [loads(text) for text in number], table), which, at)
+
+
+def spread(
+    found: Iterable[TypedValues], which: npt.NDArray[np.int64], at: npt.NDArray[np.int64]
+) -> Iterator[TypedValues]:
+    """Yield the values of m places, given those of the different ones among them.
+
+    Args:
+        found: the different values, by type.
+        which: (m,) which of them each place has.
+        at: (m,) the places.
+    """
+    for part in found:
+        place = np.full(int(which.max(initial=-1)) + 1, -1, dtype=np.int64)
+        place[part.at] = np.arange(len(part.at))
         there = np.flatnonzero(place[which] >= 0)
-        yield TypedValues(at[there], found.kind, found.values[place[which[there]]])
+        yield TypedValues(at[there], part.kind, part.values[place[which[there]]])

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from devprof.errors import TraceFileError
-from devprof.store.readers.json_blocks import Blocks
+from devprof.store.readers.json_blocks import Blocks, Progress
 
 __all__ = ["JsonSource", "NotJson", "Truncated"]
 
@@ -45,14 +45,15 @@ class JsonSource:
         path: the file.
         max_bytes: most bytes of text, unpacked.
         piece_bytes: about how much text is decoded at once.
+        progress: called now and then while the file is read.
 
     Attributes:
         unreadable: events that are no JSON, and were stepped over.
     """
 
-    def __init__(self, path: Path, max_bytes: int, piece_bytes: int) -> None:
+    def __init__(self, path: Path, max_bytes: int, piece_bytes: int, progress: Progress | None = None) -> None:
         self._path = path
-        self._blocks = Blocks(path, max_bytes)
+        self._blocks = Blocks(path, max_bytes, progress)
         self._piece_bytes = piece_bytes
         self._text = b""
         self._at = 0
@@ -152,11 +153,11 @@ class JsonSource:
 
     # events
 
-    def pieces(self, decode: Callable[[bytes], _T], from_objects: Callable[[list[Any]], _T]) -> Iterator[_T]:
+    def pieces(self, decode: Callable[[memoryview], _T], from_objects: Callable[[list[Any]], _T]) -> Iterator[_T]:
         """Yield what the list's events decode to, piece by piece, up to the end of the list.
 
         Args:
-            decode: decodes the text of a list; raises `NotJson`.
+            decode: decodes what is between the brackets of a list; raises `NotJson`.
             from_objects: makes the same of objects, for pieces that do not decode as a whole.
 
         Raises:
@@ -172,10 +173,10 @@ class JsonSource:
             raise Truncated
         self._at += 1
 
-    def _piece(self, decode: Callable[[bytes], _T], from_objects: Callable[[list[Any]], _T]) -> _T:
+    def _piece(self, decode: Callable[[memoryview], _T], from_objects: Callable[[list[Any]], _T]) -> _T:
         for end, following in self._cuts():
             try:
-                decoded = decode(b"".join((b"[", memoryview(self._text)[self._at : end], b"]")))
+                decoded = decode(memoryview(self._text)[self._at : end])
             except NotJson:
                 continue
             self._at = following

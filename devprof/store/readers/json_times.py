@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
-from typing import Any, NamedTuple
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from devprof.store.readers.json_chunks import Literal
+from devprof.store.readers.json_chunks import Literal, Times
 
-__all__ = ["Times", "nanoseconds", "whole_number"]
+__all__ = ["nanoseconds", "nanoseconds_of", "whole_number"]
 
 _NEAR = 2.0**43
 """Microseconds below which a float tells nanoseconds apart: half of its last place is less than half a nanosecond. Times that
@@ -20,20 +21,6 @@ Kineto writes as of its base, which is a quarter of a year old at most, are belo
 
 _FARTHEST_NS = 2**62
 _PLAIN = re.compile(rb"(-?)(\d{1,18})(?:\.(\d+))?")
-
-
-class Times(NamedTuple):
-    """n times.
-
-    Attributes:
-        ns: (n,) int64; 0 where there is none.
-        sound: (n,) bool: where there is one.
-        inexact: whether one came as a float that is too large to be exact.
-    """
-
-    ns: npt.NDArray[np.int64]
-    sound: npt.NDArray[np.bool_]
-    inexact: bool = False
 
 
 def nanoseconds(values: Sequence[Any]) -> Times:
@@ -55,7 +42,7 @@ def nanoseconds(values: Sequence[Any]) -> Times:
 
 
 def _one_by_one(values: Sequence[Any]) -> Times:
-    ns = [_nanoseconds(value) for value in values]
+    ns = [nanoseconds_of(value) for value in values]
     sound = np.array([one is not None for one in ns], dtype=np.bool_)
     inexact = any(type(value) is float and abs(value) >= _NEAR for value in values)
     return Times(np.array([one or 0 for one in ns], dtype=np.int64), sound, inexact)
@@ -104,7 +91,7 @@ def _of_floats(values: npt.NDArray[np.float64]) -> Times:
     if near.all():
         return Times(ns, near)
     far = np.flatnonzero(~near & np.isfinite(values))
-    each = [_nanoseconds(value) for value in values[far].tolist()]
+    each = [nanoseconds_of(value) for value in values[far].tolist()]
     ns[far] = [one or 0 for one in each]
     near[far] = [one is not None for one in each]
     return Times(ns, near, inexact=bool(len(far)))
@@ -115,7 +102,7 @@ def _of_integers(values: Sequence[int]) -> Times:
         us = np.array(values, dtype=np.int64)
     except OverflowError:
         us = np.array([value if abs(value) < _FARTHEST_NS else _FARTHEST_NS for value in values], dtype=np.int64)
-    sound = np.abs(us) < _FARTHEST_NS // 1000
+    sound = np.abs(us) <= _FARTHEST_NS // 1000
     return Times(np.where(sound, us, 0) * 1000, sound)
 
 
@@ -132,9 +119,13 @@ def _of_both(values: Sequence[int | float]) -> Times:
     return Times(ns, sound, inexact)
 
 
-def _nanoseconds(value: Any) -> int | None:
+def nanoseconds_of(value: Any) -> int | None:
+    """Return one time given in microseconds, as `nanoseconds` takes them, or None where it is none."""
     if value is None or isinstance(value, bool):
         return None
+    if type(value) is float and abs(value) < _NEAR:
+        us = math.floor(value)
+        return us * 1000 + round((value - us) * 1000)
     text = value.text if isinstance(value, Literal) else value
     if isinstance(text, int | float):
         text = repr(text)
@@ -151,7 +142,7 @@ def _by_decimal(written: bytes) -> int | None:
         us = Decimal(written.decode("ascii"))
         if not us.is_finite() or us.adjusted() > 18:
             return None
-        ns = int((us * 1000).to_integral_value())
+        ns = int((us * 1000).to_integral_value(ROUND_HALF_UP))
     except (InvalidOperation, UnicodeDecodeError):
         return None
     return ns if abs(ns) < _FARTHEST_NS else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,11 @@ from devprof.model import ActivityType, Role
 from devprof.store.items import ItemKind
 from devprof.store.places import PlaceKind
 from devprof.store.readers.gathering import EventTable
-from devprof.store.readers.json_chunks import FIELDS, Chunk, Decoder, PlainDecoder, decoder, loads
+from devprof.store.readers.json_blocks import Progress
+from devprof.store.readers.json_choice import python_decoder
+from devprof.store.readers.json_chunks import ArgsColumn, Chunk, Decoder, Field, Times
+from devprof.store.readers.json_plain import PlainDecoder
 from devprof.store.readers.json_source import JsonSource, NotJson, Truncated
-from devprof.store.readers.json_times import Times, nanoseconds
 from devprof.store.readers.kineto_args import ChunkArgs
 from devprof.store.readers.kineto_facts import START_MARK, STOP_MARK, base_ns_of, facts_of, span_of
 from devprof.store.readers.kineto_flows import Flows
@@ -38,14 +40,17 @@ MAX_BYTES = 64 << 30
 """Most bytes of text, unpacked, that are read unless the caller allows more."""
 _PIECE_BYTES = 4 << 20
 
-Fields = Sequence[Sequence[Any]]
-
-_PHASE, _CATEGORY, _NAME, _PID, _TID, _TS, _DUR, _ID, _SCOPE, _ = range(len(FIELDS))
-_OBJECTS = (str, int, float, list, dict, type(None))
 _SPECIAL = (Meaning.METADATA, Meaning.HALF, Meaning.SPAN)
 
 
-def read_kineto(path: Path, *, max_bytes: int = MAX_BYTES, piece_bytes: int = _PIECE_BYTES, fast: bool = True) -> Trace:
+def read_kineto(
+    path: Path,
+    *,
+    max_bytes: int = MAX_BYTES,
+    piece_bytes: int = _PIECE_BYTES,
+    decoder: Decoder | None = None,
+    progress: Progress | None = None,
+) -> Trace:
     """Read a trace in Chrome's JSON, plain or gzip, an object or a bare list of events.
 
     Times are exact to the nanosecond. No event has a parent yet; the events of a row are in the order of entering. The args
@@ -56,14 +61,15 @@ def read_kineto(path: Path, *, max_bytes: int = MAX_BYTES, piece_bytes: int = _P
         path: the file.
         max_bytes: most bytes of text, unpacked; guards against files that unpack without end.
         piece_bytes: about how much text is decoded at once.
-        fast: whether msgspec may be used where it is installed.
+        decoder: reads the events; a new one. None: by msgspec where it is installed, else by the standard library.
+        progress: called now and then while the file is read.
 
     Raises:
         TraceFileError: it is no JSON, holds no events, is too large, or cannot be read.
     """
-    source = JsonSource(path, max_bytes, piece_bytes)
+    source = JsonSource(path, max_bytes, piece_bytes, progress)
     with _paused_gc():
-        return _Kineto(path, source, decoder() if fast else PlainDecoder()).trace()
+        return _Kineto(path, source, python_decoder() if decoder is None else decoder).trace()
 
 
 class _Kineto:
@@ -134,11 +140,11 @@ class _Kineto:
         for chunk in self._source.pieces(self._decoded, self._from_objects):
             self._take(*chunk)
 
-    def _decoded(self, text: bytes) -> tuple[Chunk, Times, Times]:
-        timed = _timed(self._decoder.decode(text))
+    def _decoded(self, piece: memoryview) -> tuple[Chunk, Times, Times]:
+        timed = _timed(self._decoder.decode(piece))
         if not self._decoder.exact and any(times.inexact for times in timed[1:]):
             self._decoder.exact = True
-            timed = _timed(self._decoder.decode(text))
+            timed = _timed(self._decoder.decode(piece))
         return timed
 
     def _from_objects(self, events: list[Any]) -> tuple[Chunk, Times, Times]:
@@ -149,44 +155,43 @@ class _Kineto:
     def _take(self, chunk: Chunk, start: Times, duration: Times) -> None:
         if chunk.dropped:
             self._left_out["thing that is no event"] += chunk.dropped
-        n, fields = len(chunk), chunk.fields
-        if not n:
+        if not len(chunk):
             return
-        kind = np.fromiter(
-            map(self._kinds.__getitem__, zip(fields[_PHASE], fields[_CATEGORY], strict=True)), np.int64, n
-        )
+        kind = chunk.kinds(self._kinds)
         meaning = np.array([int(one.meaning) for one in self._kinds.table], dtype=np.int64)[kind]
-        track = np.fromiter(map(self._tracks.__getitem__, zip(fields[_PID], fields[_TID], strict=True)), np.int64, n)
-        kept = start.sound & (meaning <= Meaning.COUNTER) & ~self._window_marks(fields, meaning, start)
-        args = self._add(chunk, kept, kind, track, start.ns, start.ns + duration.ns)
-        self._count_lost(fields, meaning, start.sound)
-        for at in np.flatnonzero(np.isin(meaning, _SPECIAL)).tolist():
-            self._take_special(fields, at, Meaning(meaning[at]), start, args.get(at, {}))
+        track = chunk.tracks(self._tracks)
+        kept = start.sound & (meaning <= Meaning.COUNTER) & ~self._window_marks(chunk, meaning, start)
+        special = np.isin(meaning, _SPECIAL)
+        args = self._add(chunk, kept, special, kind, track, start.ns, start.ns + duration.ns)
+        self._count_lost(chunk, meaning, start.sound)
+        for at in np.flatnonzero(special).tolist():
+            self._take_special(chunk, at, Meaning(meaning[at]), start, duration, args.get(at, {}))
         flows = np.flatnonzero((meaning == Meaning.FLOW) & start.sound)
         if len(flows):
-            self._add_flows(fields[_ID], flows, kind, track, start, kept)
+            self._add_flows(chunk.ids(flows), flows, kind, track, start, kept)
 
     def _add(
         self,
         chunk: Chunk,
         kept: npt.NDArray[np.bool_],
+        special: npt.NDArray[np.bool_],
         kind: npt.NDArray[np.int64],
         track: npt.NDArray[np.int64],
         start_ns: npt.NDArray[np.int64],
         end_ns: npt.NDArray[np.int64],
     ) -> dict[int, dict[str, Any]]:
-        """Add the chunk's events, and return the args of what becomes none."""
+        """Add the chunk's events, and return the args of the special ones."""
         there = np.flatnonzero(kept)
         kinds = kind[there]
         types = np.array([int(one.activity_type) for one in self._kinds.table], dtype=np.uint8)[kinds]
         counters = np.array([one.meaning is Meaning.COUNTER for one in self._kinds.table], dtype=np.bool_)[kinds]
         first = len(self._table)
         args = ChunkArgs(self._table, first, types, counters)
-        others = _share_out(chunk, kind, there, args)
+        others = _share_out(chunk.columns(kind), there, special, args)
         self._table.add(
             len(there),
             activity_type=types,
-            name=self._names(chunk.fields[_NAME], there),
+            name=chunk.names(there, self._table),
             start_ns=start_ns[there],
             end_ns=end_ns[there],
             row=track[there],
@@ -195,15 +200,10 @@ class _Kineto:
         )
         self._kind_parts.append(kinds)
         self._add_categories(kinds, first)
-        self._add_scopes(chunk.fields[_SCOPE], there, first)
+        if odd := chunk.odd_scopes(there):
+            events = np.array([at for at, _ in odd], dtype=np.int64) + first
+            self._table.add_items("scope", ItemKind.STRING, events, self._table.texts([scope for _, scope in odd]))
         return others
-
-    def _names(self, names: Sequence[Any], there: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-        if len(there) < len(names):
-            names = [names[at] for at in there.tolist()]
-        if None in names:
-            names = ["" if name is None else name for name in names]
-        return self._table.texts(names)
 
     def _add_categories(self, kinds: npt.NDArray[np.int64], first: int) -> None:
         """Keep the categories that a type does not tell."""
@@ -212,44 +212,37 @@ class _Kineto:
                 text = np.full(len(there), self._table.text(one.category), dtype=np.int32)
                 self._table.add_items("cat", ItemKind.STRING, there + first, text)
 
-    def _add_scopes(self, scopes: Sequence[Any], there: npt.NDArray[np.int64], first: int) -> None:
-        """Keep the scopes of instants that are not their thread's."""
-        if not set(scopes) <= {None, "t"}:
-            odd = [(at, scopes[of]) for at, of in enumerate(there.tolist()) if scopes[of] not in (None, "t")]
-            events = np.array([at for at, _ in odd], dtype=np.int64) + first
-            self._table.add_items("scope", ItemKind.STRING, events, self._table.texts([scope for _, scope in odd]))
-
     # what is no event
 
-    def _window_marks(self, fields: Fields, meaning: npt.NDArray[np.int64], start: Times) -> npt.NDArray[np.bool_]:
+    def _window_marks(self, chunk: Chunk, meaning: npt.NDArray[np.int64], start: Times) -> npt.NDArray[np.bool_]:
         """Take the instants that mark the window, and return which they are."""
         marks = np.zeros(len(meaning), dtype=np.bool_)
         for at in np.flatnonzero((meaning == Meaning.INSTANT) & start.sound).tolist():
-            name, pid = fields[_NAME][at], fields[_PID][at]
+            name, pid = chunk.value(Field.NAME, at), chunk.value(Field.PID, at)
             if isinstance(name, str) and pid in ("Traces", "") and name.startswith((START_MARK, STOP_MARK)):
                 self._marks.setdefault(name, int(start.ns[at]))
                 marks[at] = True
         return marks
 
-    def _count_lost(self, fields: Fields, meaning: npt.NDArray[np.int64], sound: npt.NDArray[np.bool_]) -> None:
+    def _count_lost(self, chunk: Chunk, meaning: npt.NDArray[np.int64], sound: npt.NDArray[np.bool_]) -> None:
         for at in np.flatnonzero(meaning == Meaning.UNKNOWN).tolist():
-            self._left_out[f"event of phase {str(fields[_PHASE][at])[:20]!r}"] += 1
+            self._left_out[f"event of phase {str(chunk.value(Field.PHASE, at))[:20]!r}"] += 1
         if lost := int((~sound & (meaning < Meaning.UNKNOWN) & (meaning != Meaning.METADATA)).sum()):
             self._left_out["event without a time that can be"] += lost
 
-    def _take_special(self, fields: Fields, at: int, meaning: Meaning, start: Times, args: dict[str, Any]) -> None:
-        name, pid, tid = fields[_NAME][at], fields[_PID][at], fields[_TID][at]
-        args = {key: value if isinstance(value, _OBJECTS) else loads(bytes(value)) for key, value in args.items()}
+    def _take_special(
+        self, chunk: Chunk, at: int, meaning: Meaning, start: Times, duration: Times, args: dict[str, Any]
+    ) -> None:
+        name, pid, tid = (chunk.value(field, at) for field in (Field.NAME, Field.PID, Field.TID))
         if meaning is Meaning.METADATA:
             if pid != "Spans" and not self._tracks.describe(str(name), pid, tid, args):
                 self._others.append({"name": name, "pid": pid, "tid": tid, "args": args})
         elif not start.sound[at]:
             return
         elif meaning is Meaning.SPAN:
-            duration_ns = int(nanoseconds([fields[_DUR][at]]).ns[0])
-            self._spans.append(span_of(str(name), tid, int(start.ns[at]), duration_ns, args))
+            self._spans.append(span_of(str(name), tid, int(start.ns[at]), int(duration.ns[at]), args))
         else:
-            phase, category, number = fields[_PHASE][at], fields[_CATEGORY][at], fields[_ID][at]
+            phase, category, number = (chunk.value(field, at) for field in (Field.PHASE, Field.CATEGORY, Field.ID))
             self._pairs.add(Half(phase, category, name, pid, tid, number, int(start.ns[at]), args))
 
     def _add_flows(
@@ -264,7 +257,7 @@ class _Kineto:
         before = len(self._table) - int(kept.sum()) + np.cumsum(kept)[flows] - 1
         types = np.array([one.flow_type for one in self._kinds.table], dtype=np.int64)[kind[flows]]
         starts = np.array([one.starts for one in self._kinds.table], dtype=np.int64)[kind[flows]]
-        self._flows.add([ids[at] for at in flows.tolist()], types, starts, track[flows], start.ns[flows], before)
+        self._flows.add(ids, types, starts, track[flows], start.ns[flows], before)
 
     # the trace
 
@@ -311,33 +304,32 @@ class _Kineto:
 
 def _timed(chunk: Chunk) -> tuple[Chunk, Times, Times]:
     """Return a chunk with the starts and durations of its events."""
-    return chunk, nanoseconds(chunk.fields[_TS]), nanoseconds(chunk.fields[_DUR])
+    return chunk, chunk.start(), chunk.duration()
 
 
 def _share_out(
-    chunk: Chunk, kind: npt.NDArray[np.int64], there: npt.NDArray[np.int64], args: ChunkArgs
+    columns: Iterable[ArgsColumn], there: npt.NDArray[np.int64], special: npt.NDArray[np.bool_], args: ChunkArgs
 ) -> dict[int, dict[str, Any]]:
-    """Hand over the args of events, and return those of what becomes none.
+    """Hand over the args of events, and return those of special ones, by place in the chunk.
 
     Args:
-        chunk: the chunk.
-        kind: (n,) numbers of its events' kinds.
+        columns: the chunk's args.
         there: (m,) places of the events in the chunk.
+        special: (n,) which ones in the chunk are special.
         args: takes the args.
     """
-    position = np.full(len(chunk), -1, dtype=np.int64)
+    position = np.full(len(special), -1, dtype=np.int64)
     position[there] = np.arange(len(there))
     others: dict[int, dict[str, Any]] = {}
-    for column in chunk.columns(kind):
-        events, values = position[column.events], column.values
+    for column in columns:
+        events, inside = position[column.events], None
         if (events < 0).any():
-            for at, event, value in zip(column.events.tolist(), events.tolist(), values, strict=True):
-                if event < 0:
-                    others.setdefault(at, {})[column.key] = value
+            for at in np.flatnonzero(special[column.events]).tolist():
+                others.setdefault(int(column.events[at]), {})[column.key] = column.value(at)
             inside = np.flatnonzero(events >= 0)
-            events, values = events[inside], [values[at] for at in inside.tolist()]
+            events = events[inside]
         if len(events):
-            args.add(column.key, events, values)
+            args.add(column, events, inside)
     return others
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from devprof.store.items import ItemKind
 from devprof.store.readers.gathering import EventTable
-from devprof.store.readers.json_items import TypedValues, typed_values
+from devprof.store.readers.json_chunks import ArgsColumn, TypedValues
 from devprof.store.readers.kineto_kinds import HAS_LAUNCH, HAS_NO_OP, HAS_OWN_ID
 
 __all__ = ["ChunkArgs"]
@@ -44,16 +41,17 @@ class ChunkArgs:
         self.id: Longs = np.zeros(len(types), dtype=np.int64)
         self.linked: Longs = np.zeros(len(types), dtype=np.int64)
 
-    def add(self, key: str, events: Longs, values: Sequence[Any]) -> None:
-        """Take the values of one key.
+    def add(self, column: ArgsColumn, events: Longs, inside: Longs | None) -> None:
+        """Take values of one key.
 
         Args:
-            key: the key.
-            events: (m,) positions of the events among the n.
-            values: m values, as in `ArgsColumn`.
+            column: the values.
+            events: (m,) positions of their events among the n.
+            inside: (m,) positions of the values in the column; None: they are all of it.
         """
+        key = column.key
         spelled = key.lower().replace("_", " ")
-        for part in typed_values(key, values, self._table):
+        for part in column.typed(inside, self._table):
             at = events[part.at]
             kept = np.ones(len(at), dtype=np.bool_)
             if part.kind in (ItemKind.INT, ItemKind.FLOAT):

@@ -1,4 +1,4 @@
-"""Whatever bytes a file holds, the outcome is a trace or a `TraceFileError`, and the same by both decoders."""
+"""Whatever bytes a file holds, the outcome is a trace or a `TraceFileError`, and the same by every decoder."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from devprof.errors import TraceFileError
 from devprof.pipeline.files import joined
 from devprof.store import Trace
 from devprof.store.readers import read_kineto
+from tests.unit.readers.decoders import DECODERS, new_decoder
+
+by_decoder = pytest.mark.parametrize("decoder", DECODERS)
 
 _EVENTS: list[dict[str, Any]] = [
     {"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "ts": 0.5, "args": {"name": "python"}},
@@ -87,9 +90,9 @@ def _mutated(edits: list[tuple[int, int, bytes]]) -> bytes:
 _EDITS = st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 12), st.sampled_from(_TOKENS)), min_size=1, max_size=5)
 
 
-def _outcome(path: Path, *, fast: bool, piece_bytes: int) -> Trace | str:
+def _outcome(path: Path, *, decoder: str, piece_bytes: int) -> Trace | str:
     try:
-        return joined(read_kineto(path, fast=fast, piece_bytes=piece_bytes, max_bytes=1 << 20))
+        return joined(read_kineto(path, decoder=new_decoder(decoder), piece_bytes=piece_bytes, max_bytes=1 << 20))
     except TraceFileError as error:
         return str(error)
 
@@ -105,35 +108,39 @@ def _seen(trace: Trace | str) -> object:
     return repr((names, items, counters, fixed, trace.places, trace.rows, trace.facts))
 
 
+@by_decoder
 @settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(edits=_EDITS, piece_bytes=st.sampled_from([64, 700, 1 << 20]))
-def test_edited_json_reads_the_same_by_both_decoders(
-    tmp_path: Path, edits: list[tuple[int, int, bytes]], piece_bytes: int
+def test_edited_json_reads_the_same_by_every_decoder(
+    tmp_path: Path, decoder: str, edits: list[tuple[int, int, bytes]], piece_bytes: int
 ) -> None:
-    pytest.importorskip("msgspec")
     path = tmp_path / "t.json"
     path.write_bytes(_mutated(edits))
-    one, other = (_outcome(path, fast=fast, piece_bytes=piece_bytes) for fast in (True, False))
+    one, other = (_outcome(path, decoder=name, piece_bytes=piece_bytes) for name in (decoder, "json"))
     assert _seen(one) == _seen(other)
 
 
+@by_decoder
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(content=st.binary(max_size=300), packed=st.booleans())
-def test_any_bytes_are_a_trace_or_an_error(tmp_path: Path, content: bytes, packed: bool) -> None:
+def test_any_bytes_are_a_trace_or_an_error(tmp_path: Path, decoder: str, content: bytes, packed: bool) -> None:
     path = tmp_path / "t.json"
     path.write_bytes(gzip.compress(content) if packed else content)
-    assert isinstance(_outcome(path, fast=True, piece_bytes=64), Trace | str)
+    assert isinstance(_outcome(path, decoder=decoder, piece_bytes=64), Trace | str)
 
 
+@by_decoder
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(edits=st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 255)), min_size=1, max_size=6))
-def test_damaged_packed_files_are_a_trace_or_an_error(tmp_path: Path, edits: list[tuple[int, int]]) -> None:
+def test_damaged_packed_files_are_a_trace_or_an_error(
+    tmp_path: Path, decoder: str, edits: list[tuple[int, int]]
+) -> None:
     packed = bytearray(gzip.compress(_TEXT))
     for at, byte in edits:
         packed[at % len(packed)] = byte
     path = tmp_path / "t.json.gz"
     path.write_bytes(packed)
-    assert isinstance(_outcome(path, fast=True, piece_bytes=700), Trace | str)
+    assert isinstance(_outcome(path, decoder=decoder, piece_bytes=700), Trace | str)
 
 
 _JSON = st.recursive(
@@ -159,12 +166,12 @@ _EVENT = st.fixed_dictionaries(
 )
 
 
+@by_decoder
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(events=st.lists(_EVENT | _JSON, max_size=6), base=_JSON | st.integers(0, 2**62))
-def test_any_events_read_the_same_by_both_decoders(tmp_path: Path, events: list[Any], base: Any) -> None:
-    pytest.importorskip("msgspec")
+def test_any_events_read_the_same_by_every_decoder(tmp_path: Path, decoder: str, events: list[Any], base: Any) -> None:
     path = tmp_path / "t.json"
     path.write_text(json.dumps({"traceEvents": events, "baseTimeNanoseconds": base}))
-    one, other = (_outcome(path, fast=fast, piece_bytes=1 << 20) for fast in (True, False))
+    one, other = (_outcome(path, decoder=name, piece_bytes=1 << 20) for name in (decoder, "json"))
     assert isinstance(one, Trace)
     assert _seen(one) == _seen(other)

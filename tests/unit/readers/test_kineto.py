@@ -17,23 +17,22 @@ from devprof.model import ActivityType
 from devprof.pipeline.files import joined, load_kineto
 from devprof.store import ItemKind, PlaceKind, Trace
 from devprof.store.readers import read_kineto
+from tests.unit.readers.decoders import DECODERS, new_decoder
 
 Read = Callable[..., Trace]
 
 _BASE = 1_790_857_026_000_000_000
 
 
-@pytest.fixture(params=["msgspec", "json"])
+@pytest.fixture(params=DECODERS)
 def read(request: pytest.FixtureRequest, tmp_path: Path) -> Read:
     """Write a file and read it, by each of the decoders."""
-    if request.param == "msgspec":
-        pytest.importorskip("msgspec")
 
     def _read(content: object, **options: Any) -> Trace:
         path = tmp_path / "trace.json"
         text = content if isinstance(content, str | bytes) else json.dumps(content)
         path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
-        return read_kineto(path, fast=request.param == "msgspec", **options)
+        return read_kineto(path, decoder=new_decoder(request.param), **options)
 
     return _read
 
@@ -655,15 +654,15 @@ def test_facts_of_the_file_are_kept_under_the_words_of_a_trace(read: Read) -> No
     }
 
 
-def test_the_two_decoders_make_the_same_trace(tmp_path: Path) -> None:
-    pytest.importorskip("msgspec")
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_the_decoders_make_the_same_trace(tmp_path: Path, decoder: str) -> None:
     path = tmp_path / "t.json"
     events = [
         _slice(f"op {at % 7}", at + 0.125, 1, args={"a": at, "b": [at % 3], "c": str(at % 5)} if at % 4 else {})
         for at in range(500)
     ]
     path.write_text(json.dumps(_file(*events)))
-    assert_same(read_kineto(path), read_kineto(path, fast=False))
+    assert_same(read_kineto(path, decoder=new_decoder(decoder)), read_kineto(path, decoder=new_decoder("json")))
 
 
 def assert_same(one: Trace, other: Trace) -> None:
