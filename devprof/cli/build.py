@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from devprof.cli.output import Json, print_json
 from devprof.contract import NativeBuild
 from devprof.errors import UsageError
 from devprof.native import build as build_library
@@ -29,7 +30,8 @@ def native_builds(catalogue: Catalogue | None = None) -> dict[str, NativeBuild]:
 
 def build(
     names: Annotated[list[str] | None, typer.Argument(help="What to build; everything when left out.")] = None,
-    force: Annotated[bool, typer.Option(help="Build even what is cached.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Build even what is cached.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Build the native libraries, against the installed torch and for this Python.
 
@@ -41,11 +43,16 @@ def build(
     unknown = [name for name in names or [] if name not in known]
     if unknown:
         raise UsageError(f"nothing is called {', '.join(unknown)}; there are: {', '.join(sorted(known))}")
+    made: dict[str, dict[str, object]] = {}
     for name in names or list(known):
         if not names and find(known[name]) is None and (reason := missing(known[name])):
-            typer.echo(f"{name}: left out, {reason}")
+            made[name] = {"left_out": reason}
         else:
-            _build(known[name], force=force)
+            made[name] = _build(known[name], force=force)
+        if not as_json:
+            typer.echo(f"{name}: {_in_words(**made[name])}")
+    if as_json:
+        print_json({"libraries": made})
     failures = [failure for failure in catalogue.failures if failure.hook == "devprof_native_builds"]
     for failure in failures:
         typer.echo(f"plugin {failure.name}: FAILED in {failure.hook}: {failure.error} (devprof plugins -v)", err=True)
@@ -53,10 +60,16 @@ def build(
         raise typer.Exit(1)
 
 
-def _build(spec: NativeBuild, *, force: bool) -> None:
+def _build(spec: NativeBuild, *, force: bool) -> dict[str, object]:
+    """Build a library, or find it built; return its path and how long it took."""
     if not force and (found := find(spec)) is not None:
-        typer.echo(f"{spec.name}: already built, {found}")
-        return
+        return {"path": str(found), "built_s": None}
     began = time.monotonic()
     path = build_library(spec, force=force)
-    typer.echo(f"{spec.name}: built in {time.monotonic() - began:.1f} s, {path}")
+    return {"path": str(path), "built_s": time.monotonic() - began}
+
+
+def _in_words(path: object = "", built_s: object = None, left_out: object = None) -> str:
+    if left_out is not None:
+        return f"left out, {left_out}"
+    return f"already built, {path}" if built_s is None else f"built in {built_s:.1f} s, {path}"

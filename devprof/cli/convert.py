@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from devprof import export
-from devprof.cli.output import TraceFile, read
+from devprof.cli.output import Json, TraceFile, print_json, read
 from devprof.errors import UsageError
 from devprof.store import Trace, save
 
@@ -34,12 +34,17 @@ WRITERS: dict[str, Callable[[Trace, Path], None]] = {
 def convert(
     trace_file: TraceFile,
     target: Annotated[Path, typer.Argument(help=f"The file to write; its name says the format: {', '.join(WRITERS)}.")],
+    as_json: Json = False,
 ) -> None:
     """Convert a trace into the format that the target's name says."""
     write = writer_for(target)
     trace = read(trace_file)
     write(trace, target)
-    typer.echo(f"{target}: {len(trace)} events, {target.stat().st_size:,} bytes")
+    size_bytes = target.stat().st_size
+    if as_json:
+        print_json({"trace": str(target.resolve()), "events": len(trace), "bytes": size_bytes})
+    else:
+        typer.echo(f"{target}: {len(trace)} events, {size_bytes:,} bytes")
 
 
 def writer_for(target: Path) -> Callable[[Trace, Path], None]:

@@ -5,33 +5,57 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from collections.abc import Mapping
 
 import typer
 
 from devprof import __version__
 from devprof.cli.build import native_builds
+from devprof.cli.output import Json, print_json
 from devprof.contract import CONTRACT_VERSION, NativeBuild
 from devprof.errors import BuildError
 from devprof.native import cache_dir, find, missing, torch_facts
-from devprof.registry import discover
+from devprof.registry import Catalogue, discover
 
 __all__ = ["doctor"]
 
+_REFUSED = "REFUSED"
 
-def doctor() -> None:
+
+def doctor(as_json: Json = False) -> None:
     """Say what works in this environment. Exit code 1 where something is broken (not merely absent)."""
-    for line in _environment():
-        typer.echo(line)
-    broken = [_library(spec) for spec in native_builds().values()]
+    environment = _environment()
+    libraries = {name: _library(spec) for name, spec in native_builds().items()}
     catalogue = discover()
+    broken = bool(catalogue.failures) or any(state == _REFUSED for state, _ in libraries.values())
+    if as_json:
+        print_json(_as_dict(environment, libraries, catalogue, broken))
+    else:
+        _print(environment, libraries, catalogue)
+    if broken:
+        raise typer.Exit(1)
+
+
+def _print(environment: list[str], libraries: Mapping[str, tuple[str, str]], catalogue: Catalogue) -> None:
+    for line in environment:
+        typer.echo(line)
+    for name, (state, details) in libraries.items():
+        typer.echo(f"library {name}: {state}{details}")
     for found in catalogue.profilers:
         typer.echo(f"plugin {found.name}: ok, {found.source}, torch device {found.capabilities.torch_device or 'none'}")
     for failure in catalogue.failures:
         typer.echo(f"plugin {failure.name}: FAILED in {failure.hook}: {failure.error} (devprof plugins -v)")
     if not catalogue.profilers and not catalogue.failures:
         typer.echo("plugins: none is installed (entry-point group devprof.plugins)")
-    if any(broken) or catalogue.failures:
-        raise typer.Exit(1)
+
+
+def _as_dict(
+    environment: list[str], libraries: Mapping[str, tuple[str, str]], catalogue: Catalogue, broken: bool
+) -> dict[str, object]:
+    plugins = {found.name: {"state": "ok", "source": found.source} for found in catalogue.profilers}
+    plugins |= {one.name: {"state": "failed", "hook": one.hook, "error": str(one.error)} for one in catalogue.failures}
+    states = {name: f"{state}{details}" for name, (state, details) in libraries.items()}
+    return {"broken": broken, "environment": environment, "libraries": states, "plugins": plugins}
 
 
 def _environment() -> list[str]:
@@ -53,17 +77,14 @@ def _cache() -> str:
         return f"none: {error}"
 
 
-def _library(spec: NativeBuild) -> bool:
-    """Print the state of a library; True where it is broken."""
+def _library(spec: NativeBuild) -> tuple[str, str]:
+    """Return the state of a library, and what there is to say of it."""
     try:
         path = find(spec)
     except BuildError as error:
-        typer.echo(f"library {spec.name}: REFUSED: {error}")
-        return True
+        return _REFUSED, f": {error}"
     if path is not None:
-        typer.echo(f"library {spec.name}: built, {path}")
-    elif reason := missing(spec):
-        typer.echo(f"library {spec.name}: not built and cannot be: {reason}")
-    else:
-        typer.echo(f"library {spec.name}: not built yet; run `devprof build {spec.name}`")
-    return False
+        return "built", f", {path}"
+    if reason := missing(spec):
+        return "not built and cannot be", f": {reason}"
+    return "not built yet", f"; run `devprof build {spec.name}`"

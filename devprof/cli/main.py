@@ -12,8 +12,10 @@ from devprof.cli.convert import convert
 from devprof.cli.demo import demo
 from devprof.cli.diff import diff
 from devprof.cli.doctor import doctor
+from devprof.cli.merge import merge
 from devprof.cli.plugins import plugins
 from devprof.cli.report import report
+from devprof.cli.run import RUN_SETTINGS, run
 from devprof.cli.summary import summary
 from devprof.cli.validate import validate
 from devprof.cli.view import view
@@ -25,10 +27,10 @@ app = typer.Typer(
     name="devprof",
     help="Write a PyTorch profiler backend in Python.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, summary, report, view, diff, validate, convert, build, plugins, doctor):
+app.command(context_settings=RUN_SETTINGS)(run)
+for command in (summary, report, view, diff, validate, convert, merge, plugins, doctor, build, demo):
     app.command()(command)
 
 
@@ -44,9 +46,9 @@ def _root(version: bool = typer.Option(False, "--version", callback=_version, is
 
 
 def main() -> None:
-    """Run the command line; devprof's own errors become one line and exit code 2."""
+    """Run the command line; devprof's own errors, and those of the system, become one line and exit code 2."""
     try:
-        app()
-    except DevprofError as error:
+        app(prog_name="devprof")
+    except (DevprofError, OSError) as error:
         typer.echo(f"devprof: {error}", err=True)
         sys.exit(2)

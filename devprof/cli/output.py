@@ -33,9 +33,9 @@ def read(path: Path) -> Trace:
     return load(path)
 
 
-def print_json(value: Mapping[str, Any]) -> None:
-    """Print JSON."""
-    typer.echo(json.dumps(value, indent=2, allow_nan=False, default=str))
+def print_json(value: Mapping[str, Any], *, err: bool = False) -> None:
+    """Print JSON, to stderr if `err`."""
+    typer.echo(json.dumps(value, indent=2, allow_nan=False, default=str), err=err)
 
 
 def print_answer(answer: Answer, rows: int | None = None) -> None:

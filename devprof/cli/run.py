@@ -1,0 +1,145 @@
+"""``devprof run``: a program under the profiler."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from devprof.analysis import Averages
+from devprof.cli.convert import WRITERS, writer_for
+from devprof.cli.output import Json, print_json
+from devprof.cli.program import Program, exit_code, show
+from devprof.errors import DevprofError, UsageError
+from devprof.native import torch_facts
+from devprof.profiler import profile
+from devprof.profiler.ranks import rank_here
+
+__all__ = ["RUN_SETTINGS", "run"]
+
+RUN_SETTINGS = {"allow_interspersed_args": False}
+"""Settings of the command: what comes behind the program is the program's."""
+
+_CHROME = (".json", ".json.gz")
+_FIGURES = ("count", "cpu_time_total", "self_cpu_time_total", "device_time_total", "self_device_time_total")
+
+
+def run(
+    program: Annotated[
+        list[str],
+        typer.Argument(metavar="SCRIPT [ARGUMENTS]...", help="The program; options of devprof come before it."),
+    ],
+    module: Annotated[bool, typer.Option("-m", help="SCRIPT is the name of a module, as for python -m.")] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help=f"The trace; its name says the format: {', '.join(WRITERS)}. Default: NAME.devprof."
+        ),
+    ] = None,
+    host: Annotated[
+        str,
+        typer.Option(help="What records the program's own side: torch, python, or auto: torch where it is installed."),
+    ] = "auto",
+    activity: Annotated[
+        list[str] | None,
+        typer.Option("--activity", "-a", help="What to record: cpu, cuda, a plugin's name; may be repeated."),
+    ] = None,
+    with_stack: Annotated[bool, typer.Option("--with-stack", help="Record Python functions.")] = False,
+    record_shapes: Annotated[bool, typer.Option("--record-shapes", help="Keep shapes of inputs.")] = False,
+    profile_memory: Annotated[bool, typer.Option("--profile-memory", help="Record allocations.")] = False,
+    with_modules: Annotated[bool, typer.Option("--with-modules", help="Name modules.")] = False,
+    with_flops: Annotated[bool, typer.Option("--with-flops", help="Estimate operations.")] = False,
+    top: Annotated[int, typer.Option(help="Rows of the table.", min=1)] = 20,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no table.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Run a Python script or module under the profiler, and write its trace; exits as the program does.
+
+    The program finds its own arguments, path and __main__. What devprof prints goes to stderr, for stdout is the program's. The
+    trace is also written where the program raises or exits. With several ranks (RANK is set) each writes a file of its own.
+    host=torch imports torch before the program starts: what torch reads from the environment must be set outside. host=python
+    needs no torch; it records ranges, and with --with-stack every function.
+    """
+    wanted = Program(program[0], tuple(program[1:]), module)
+    wanted.check()
+    target = _target(output, wanted)
+    writer_for(target)
+    prof = profile(
+        activities=activity or None,
+        host=("torch" if torch_facts() else "python") if host == "auto" else host,
+        with_stack=with_stack,
+        record_shapes=record_shapes,
+        profile_memory=profile_memory,
+        with_modules=with_modules,
+        with_flops=with_flops,
+    )
+    with prof:
+        ended_by = wanted.run()
+    sys.stdout.flush()
+    if ended_by is not None:
+        show(ended_by)
+    code = exit_code(ended_by)
+    try:
+        _write(prof, target)
+        if not quiet:
+            _tell(prof, target, top, code if as_json else None)
+    except (DevprofError, OSError) as error:
+        typer.echo(f"devprof: {error}", err=True)
+        code = code or 2
+    raise typer.Exit(code)
+
+
+def _target(output: Path | None, program: Program) -> Path:
+    """Return where the trace goes: absolute, for the program may change the folder; apart from those of other ranks."""
+    target = (output or Path(f"{program.stem}.devprof")).absolute()
+    if not target.parent.is_dir():
+        raise UsageError(f"cannot write {target}: there is no directory {target.parent}; make it first")
+    rank = rank_here()
+    if rank is None or rank.world_size == 1:
+        return target
+    end = max((end for end in WRITERS if target.name.endswith(end)), key=len, default="")
+    return target.with_name(f"{target.name.removesuffix(end)}.rank{rank.rank}{end}")
+
+
+def _write(prof: profile, target: Path) -> None:
+    if target.name.endswith(_CHROME) and not target.name.endswith((".speedscope.json", ".speedscope.json.gz")):
+        prof.export_chrome_trace(str(target))  # with torch it is torch that writes, which needs nothing built
+    else:
+        writer_for(target)(prof.trace, target)
+
+
+def _tell(prof: profile, target: Path, top: int, json_code: int | None) -> None:
+    """Print what was recorded, to stderr.
+
+    Args:
+        prof: the finished profile.
+        target: where its trace is.
+        top: most rows.
+        json_code: the program's exit code, for JSON; None: tables.
+    """
+    averages = prof.key_averages()
+    report = _report(prof)
+    if json_code is not None:
+        facts = {"trace": str(target), "events": len(prof.trace), "exit_code": json_code}
+        print_json({**facts, "averages": _rows(averages), "report": report and report.as_dict()}, err=True)
+        return
+    by = "self_device_time_total" if any(one.self_device_time_total for one in averages) else "self_cpu_time_total"
+    typer.echo(averages.table(sort_by=by, row_limit=top), err=True)
+    if report is not None and report.ledgers:
+        typer.echo(str(report), err=True)
+    if not len(prof.trace):
+        typer.echo("nothing was recorded: no op, no range and no device work; --with-stack records functions", err=True)
+    typer.echo(f"{target}: {len(prof.trace)} events, {target.stat().st_size:,} bytes", err=True)
+
+
+def _report(prof: profile) -> Any:
+    try:
+        return prof.report
+    except UsageError:  # no plugin took part
+        return None
+
+
+def _rows(averages: Averages) -> list[dict[str, object]]:
+    return [{"name": one.key, **{figure: getattr(one, figure) for figure in _FIGURES}} for one in averages]
