@@ -13,9 +13,10 @@ import numpy.typing as npt
 from devprof.errors import TraceFileError
 from devprof.link import nest
 from devprof.model import ActivityType, Role, kLinkAsyncCpuGpu
+from devprof.pipeline.json_decoder import json_decoder
 from devprof.store import Trace
 from devprof.store import load as load_saved
-from devprof.store.readers import MAX_BYTES, is_nsys, read_kineto, read_nsys, read_nvprof
+from devprof.store.readers import MAX_BYTES, Progress, is_nsys, read_kineto, read_nsys, read_nvprof
 
 __all__ = ["joined", "load", "load_kineto", "load_nsys", "load_nvprof"]
 
@@ -50,25 +51,28 @@ def load_nsys(path: str | os.PathLike[str]) -> Trace:
     return joined(read_nsys(Path(path)), with_arrows=True)
 
 
-def load_kineto(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Trace:
+def load_kineto(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES, progress: Progress | None = None) -> Trace:
     """Load a trace in Chrome's JSON (``.json``, ``.json.gz``), of Kineto or of anybody else, with its tree.
 
     Args:
         path: the file; packed or not is found by its content.
         max_bytes: most bytes of text, unpacked.
+        progress: called now and then with how many of the file's bytes have been read, and how many there are.
 
     Raises:
         TraceFileError: it is no such file, holds no events, or is too large.
     """
-    return joined(read_kineto(Path(path), max_bytes=max_bytes))
+    file = Path(path)
+    return joined(read_kineto(file, max_bytes=max_bytes, decoder=json_decoder(file), progress=progress))
 
 
-def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Trace:
+def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES, progress: Progress | None = None) -> Trace:
     """Load a trace of any format that devprof reads, found by its content, not by its name.
 
     Args:
         path: a ``.devprof`` file, Chrome JSON (packed or not), or an SQLite export of nvprof or of Nsight Systems.
         max_bytes: most bytes of JSON text, unpacked.
+        progress: called now and then while JSON is read, as in `load_kineto`; other formats take no long time.
 
     Raises:
         TraceFileError: it is none of these, or is damaged.
@@ -83,7 +87,7 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Trace:
         return load_saved(file)
     if head.startswith(b"SQLite format 3\0"):
         return load_nsys(file) if is_nsys(file) else load_nvprof(file)
-    return load_kineto(file, max_bytes=max_bytes)
+    return load_kineto(file, max_bytes=max_bytes, progress=progress)
 
 
 def joined(trace: Trace, *, with_arrows: bool = False) -> Trace:
