@@ -20,7 +20,7 @@ from tests.unit.readers.decoders import DECODERS, new_decoder
 
 by_decoder = pytest.mark.parametrize("decoder", DECODERS)
 
-_EVENTS: list[dict[str, Any]] = [
+EVENTS: list[dict[str, Any]] = [
     {"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "ts": 0.5, "args": {"name": "python"}},
     {"ph": "M", "name": "process_labels", "pid": 0, "tid": 0, "ts": 0.5, "args": {"labels": "GPU 0"}},
     {"ph": "M", "name": "thread_name", "pid": 1, "tid": 2, "ts": 0.5, "args": {"name": "main"}},
@@ -72,7 +72,7 @@ _EVENTS: list[dict[str, Any]] = [
     {"ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": 5126278757999.303},
 ]
 _TOP = {"schemaVersion": 1, "deviceProperties": [{"id": 0}], "baseTimeNanoseconds": 1790857026000000000}
-_TEXT = json.dumps({**_TOP, "traceEvents": _EVENTS, "traceName": "t"}).encode()
+_TEXT = json.dumps({**_TOP, "traceEvents": EVENTS, "traceName": "t"}).encode()
 
 _TOKENS = [b'"', b"{", b"}", b"[", b"]", b",", b":", b"\\", b"null", b"-1", b"1e999", b"NaN", b"nan", b"true", b'"x"']
 _TOKENS += [b"{}", b"[]", b"9" * 30, b"0.5", b"\xff", b"\\u0000", b"\\ud800", b"\x00", b"[[[[", b'{"ph":"X"}', b"},{"]
