@@ -25,27 +25,31 @@ RUN_SETTINGS = {"allow_interspersed_args": False}
 _CHROME = (".json", ".json.gz")
 _FIGURES = ("count", "cpu_time_total", "self_cpu_time_total", "device_time_total", "self_device_time_total")
 
+_Program = Annotated[
+    list[str], typer.Argument(metavar="PROGRAM", help="A script with its arguments; options of devprof come before it.")
+]
+_Module = Annotated[bool, typer.Option("-m", help="PROGRAM is the name of a module, as for python -m.")]
+_Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", help=f"The trace; its end says the format: {', '.join(WRITERS)}. Default: NAME.devprof."
+    ),
+]
+_Host = Annotated[
+    str, typer.Option(help="What records the program's own side: torch, python, or auto: torch where it is installed.")
+]
+_Activity = Annotated[
+    list[str] | None,
+    typer.Option("--activity", "-a", help="What to record: cpu, cuda, a plugin's name; may be repeated."),
+]
+
 
 def run(
-    program: Annotated[
-        list[str],
-        typer.Argument(metavar="SCRIPT [ARGUMENTS]...", help="The program; options of devprof come before it."),
-    ],
-    module: Annotated[bool, typer.Option("-m", help="SCRIPT is the name of a module, as for python -m.")] = False,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", help=f"The trace; its name says the format: {', '.join(WRITERS)}. Default: NAME.devprof."
-        ),
-    ] = None,
-    host: Annotated[
-        str,
-        typer.Option(help="What records the program's own side: torch, python, or auto: torch where it is installed."),
-    ] = "auto",
-    activity: Annotated[
-        list[str] | None,
-        typer.Option("--activity", "-a", help="What to record: cpu, cuda, a plugin's name; may be repeated."),
-    ] = None,
+    program: _Program,
+    module: _Module = False,
+    output: _Output = None,
+    host: _Host = "auto",
+    activity: _Activity = None,
     with_stack: Annotated[bool, typer.Option("--with-stack", help="Record Python functions.")] = False,
     record_shapes: Annotated[bool, typer.Option("--record-shapes", help="Keep shapes of inputs.")] = False,
     profile_memory: Annotated[bool, typer.Option("--profile-memory", help="Record allocations.")] = False,
