@@ -78,6 +78,15 @@ def test_work_that_queues_up_hides_the_host() -> None:
     ]
 
 
+def test_of_work_that_overlaps_on_a_stream_the_one_over_last_was_waited_for() -> None:
+    events = [
+        *launch(0, 5, (10, 100), "long", 0),
+        *launch(5, 6, (20, 30), "short", 2),
+        *launch(6, 8, (100, 120), "c", 4),
+    ]
+    assert path(built(events))[-2:] == [(90, "kernel", "long"), (20, "kernel", "c")]
+
+
 def test_a_host_that_is_late_is_on_the_path_and_what_the_device_did_before_is_not() -> None:
     events = [*launch(0, 10, (20, 30), "a", 0), Event(OP, "slow", 10, 190), *launch(180, 190, (200, 250), "b", 3)]
     assert path(built(events)) == [
@@ -134,8 +143,9 @@ def test_waiting_for_an_event_leads_to_what_was_launched_before_it_was_recorded(
         *launch(0, 5, (12, 40), "before", 0),
         Event(CALL, "cudaEventRecord", 5, 7, id=77),
         *launch(7, 10, (40, 88), "after", 3),
+        *launch(0, 5, (12, 86), "on another stream", 5, S8),
         Event(CALL, "cudaEventSynchronize", 12, 90),
-        Event(SYNC, "Event Sync", 12, 90, ALL, 5, items=number),
+        Event(SYNC, "Event Sync", 12, 90, ALL, 7, items=number),
     ]
     assert path(built(events))[-2:] == [(28, "kernel", "before"), (50, "sync", "cudaEventSynchronize")]
 
