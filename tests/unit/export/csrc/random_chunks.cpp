@@ -79,7 +79,7 @@ struct Made {
         made.values = column<int64_t>(m, any_int);
         break;
       case devprof::kIntList:
-        made.width = below(5);
+        made.width = below(8) == 0 ? below(80) : below(5);
         made.values = column<int64_t>(m * made.width, any_int);
         break;
       case devprof::kFloat:
