@@ -79,12 +79,9 @@ def test_work_that_queues_up_hides_the_host() -> None:
 
 
 def test_of_work_that_overlaps_on_a_stream_the_one_over_last_was_waited_for() -> None:
-    events = [
-        *launch(0, 5, (10, 100), "long", 0),
-        *launch(5, 6, (20, 30), "short", 2),
-        *launch(6, 8, (100, 120), "c", 4),
-    ]
-    assert path(built(events))[-2:] == [(90, "kernel", "long"), (20, "kernel", "c")]
+    spans = {"early": (10, 15), "long": (16, 100), "short": (20, 30), "last": (100, 120)}
+    events = [one for i, (name, span) in enumerate(spans.items()) for one in launch(i, i + 1, span, name, 2 * i)]
+    assert path(built(events))[-2:] == [(84, "kernel", "long"), (20, "kernel", "last")]
 
 
 def test_a_host_that_is_late_is_on_the_path_and_what_the_device_did_before_is_not() -> None:
