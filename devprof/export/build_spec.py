@@ -1,4 +1,4 @@
-"""What the native JSON writer is built from; apart from its use, so that ``devprof build`` can name it without loading it."""
+"""What the native writer of Chrome JSON is built from; apart from its use, so that ``devprof build`` can name it unloaded."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from pathlib import Path
 
 from devprof.contract import NativeBuild
 
-__all__ = ["JSON"]
+__all__ = ["CHROME"]
 
 _CSRC = Path(__file__).parent / "csrc"
 
-JSON = NativeBuild(
-    name="json",
+CHROME = NativeBuild(
+    name="chrome",
     sources=tuple(_CSRC / name for name in ("numbers.cpp", "encode.cpp", "json.cpp")),
     headers=tuple(_CSRC / name for name in ("numbers.h", "chunk.h")),
     include_dirs=(_CSRC,),

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from devprof.errors import BuildError, UsageError
-from devprof.export.build_spec import JSON
+from devprof.export.build_spec import CHROME
 from devprof.export.events import event_texts
 from devprof.export.native_events import library, native_event_texts
 from devprof.export.placing import Placing
@@ -45,11 +45,11 @@ def chosen_event_texts(placing: Placing) -> Iterator[bytes | memoryview]:
 
 def _native(wanted: str, events: int) -> ctypes.CDLL | None:
     try:
-        if find(JSON) is None:
+        if find(CHROME) is None:
             if wanted != "native" and (events < BUILD_FROM_EVENTS or os.environ.get("DEVPROF_BUILD") == "never"):
                 return None
-            _build_once(library_path(JSON), os.environ.get("CXX", ""))
-        return library(library_path(JSON))
+            _build_once(library_path(CHROME), os.environ.get("CXX", ""))
+        return library(library_path(CHROME))
     except BuildError as error:
         if wanted == "native":
             raise
@@ -66,7 +66,7 @@ def _build_once(path: Path, compiler: str) -> None:
 def _build_error(path: Path, compiler: str) -> BuildError | None:
     """Build, and return what went wrong; what failed once with these sources and this compiler is not tried again."""
     try:
-        build(JSON)
+        build(CHROME)
     except BuildError as error:
         return error
     return None

@@ -32,7 +32,7 @@ def chrome_trace(trace: Trace, path: str | os.PathLike[str]) -> None:
     Times are exact: absolute ns = ``baseTimeNanoseconds`` + ``ts`` * 1000, with ``ts`` and ``dur`` in microseconds with three
     decimals; a negative duration is written as 0. Slices that cross on their row stand on rows of their own, "NAME (2)".
     Metadata that is not finite is left out. The file is written in pieces; memory does not grow with the trace but for some 40
-    bytes for each arrow and 8 for each text. Where the native writer is built (``devprof build json``), or is worth building
+    bytes for each arrow and 8 for each text. Where the native writer is built (``devprof build chrome``), or is worth building
     for this trace, it writes the events, else Python does; the file is the same. It is packed on a second thread.
 
     Args:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from devprof.errors import BuildError
 from devprof.export.arrows import ARROW_NAMES
-from devprof.export.build_spec import JSON
+from devprof.export.build_spec import CHROME
 from devprof.export.chunks import Field, chunks
 from devprof.export.native_chunk import REFUSALS, SIGNATURES, Views
 from devprof.export.native_chunk import Chunk as NativeChunk
@@ -56,7 +56,7 @@ def library(path: Path) -> ctypes.CDLL:
     Raises:
         BuildError: it is not there, cannot be loaded, or has another layout than this module.
     """
-    loaded = load(JSON)
+    loaded = load(CHROME)
     for name, (result, arguments) in SIGNATURES.items():
         function = getattr(loaded, name)
         function.restype, function.argtypes = result, arguments

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from devprof.errors import BuildError
-from devprof.export.build_spec import JSON
+from devprof.export.build_spec import CHROME
 from devprof.native import build
 
 
@@ -15,7 +15,7 @@ from devprof.native import build
 def native_json() -> None:
     """Skip where there is no native writer and none can be built."""
     try:
-        build(JSON)
+        build(CHROME)
     except BuildError as error:
         if os.environ.get("DEVPROF_REQUIRE_NATIVE"):
             raise

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 
 from devprof.errors import BuildError, UsageError
 from devprof.export import choice, chrome_trace, events, native_events, text_table
-from devprof.export.build_spec import JSON
+from devprof.export.build_spec import CHROME
 from devprof.export.native_chunk import Chunk, Column, Field, Texts
 from devprof.native import find, library_path
 from devprof.store import ItemColumn, ItemKind, Trace
@@ -141,8 +141,8 @@ def test_a_large_trace_builds_the_native_writer_and_then_all_take_it(
 ) -> None:
     monkeypatch.setattr(choice, "BUILD_FROM_EVENTS", 5)
     chrome_trace(small_trace(), tmp_path / "t.json")
-    assert find(JSON) == library_path(JSON)
-    assert library_path(JSON).parent == empty_cache
+    assert find(CHROME) == library_path(CHROME)
+    assert library_path(CHROME).parent == empty_cache
     chrome_trace(trace_of([op("o", 0, 1)]), tmp_path / "t.json")
     assert taken == ["native", "native"]
 
@@ -184,7 +184,7 @@ def test_a_build_that_failed_is_not_tried_again(
     monkeypatch.setattr(choice, "build", fail)
     for _ in range(2):
         chrome_trace(small_trace(), tmp_path / "t.json")
-    assert tried == ["json"]
+    assert tried == ["chrome"]
 
 
 def test_the_switch_makes_a_missing_native_writer_an_error(
@@ -208,7 +208,7 @@ def test_another_text_in_the_switch_is_refused(tmp_path: Path, monkeypatch: pyte
 
 @pytest.fixture
 def native(native_json: None) -> ctypes.CDLL:
-    return native_events.library(library_path(JSON))
+    return native_events.library(library_path(CHROME))
 
 
 class Given:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from devprof.export.build_spec import JSON
+from devprof.export.build_spec import CHROME
 from devprof.native.facts import compiler
 
 DRIVER = Path(__file__).parent / "csrc/random_chunks.cpp"
@@ -26,8 +26,8 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     probe.write_text("int main() { return 0; }\n")
     if subprocess.run([*command, *SANITIZED, str(probe), "-o", str(program)], capture_output=True).returncode:
         pytest.skip("the compiler has no sanitizers")
-    sources = [str(path) for path in JSON.sources if path.name != "json.cpp"]  # what the library exports is not needed
-    include = f"-I{JSON.include_dirs[0]}"
+    sources = [str(path) for path in CHROME.sources if path.name != "json.cpp"]  # what the library exports is not needed
+    include = f"-I{CHROME.include_dirs[0]}"
     subprocess.run([*command, *SANITIZED, include, *sources, str(DRIVER), "-o", str(program)], check=True)
     return program
 
