@@ -10,7 +10,7 @@ import numpy as np
 from devprof.analysis.intervals import Longs
 from devprof.analysis.work import by_group, events_of_roles, launch_of, work
 from devprof.model import Role
-from devprof.store import Trace
+from devprof.store import ROLES, Trace
 
 __all__ = ["DeviceOrder"]
 
@@ -167,7 +167,7 @@ def _recorded_ns(trace: Trace, records: Longs) -> list[int | None]:
 
 def _blocking_copies(trace: Trace, events: Longs) -> dict[int, list[int]]:
     """Return, by call, the copies that it made and that were over before it was; so copies of pageable memory are."""
-    copies = np.intersect1d(events, events_of_roles(trace, Role.COPY))
+    copies = events[trace.role[events] == ROLES.index(Role.COPY)]
     calls = launch_of(trace, copies)
     waited = (calls >= 0) & (trace.end_ns[copies] <= trace.end_ns[calls])
     found: dict[int, list[int]] = {}

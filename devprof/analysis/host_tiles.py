@@ -14,6 +14,11 @@ from devprof.store import Trace
 __all__ = ["HostTiles", "threads_that_work_for_each_other"]
 
 
+_SHOWN = np.zeros(256, dtype=np.bool_)
+_SHOWN[[kind for kind in ActivityType if kind.role in (Role.OP, Role.ANNOTATION, Role.LAUNCH, Role.OVERHEAD)]] = True
+_SHOWN[ActivityType.PYTHON_FUNCTION] = True
+
+
 class HostTiles:
     """Host threads cut into tiles, at each of which one event, or none, is innermost.
 
@@ -78,10 +83,7 @@ def threads_that_work_for_each_other(trace: Trace) -> dict[int, list[int]]:
 
 
 def _host_events(trace: Trace) -> Longs:
-    wanted = events_of_roles(trace, Role.OP, Role.ANNOTATION, Role.LAUNCH, Role.OVERHEAD)
-    wanted = np.union1d(wanted, trace.of_type(ActivityType.PYTHON_FUNCTION))
-    kept: Longs = wanted[~trace.on_device[wanted] & (trace.end_ns[wanted] > trace.start_ns[wanted])]
-    return kept
+    return np.flatnonzero(_SHOWN[trace.activity_type] & ~trace.on_device & (trace.end_ns > trace.start_ns))
 
 
 def _by_arrows(trace: Trace) -> set[tuple[int, int]]:
