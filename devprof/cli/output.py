@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from devprof.analysis import Answer
+from devprof.cli.progress import reading
 from devprof.pipeline.files import load
 from devprof.store import Trace
 
@@ -30,7 +31,8 @@ def read(path: Path) -> Trace:
     Raises:
         TraceFileError: it cannot be opened, or is no trace.
     """
-    return load(path)
+    with reading(path) as progress:
+        return load(path, progress=progress)
 
 
 def print_json(value: Mapping[str, Any], *, err: bool = False) -> None:

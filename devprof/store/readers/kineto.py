@@ -27,7 +27,7 @@ from devprof.store.readers.json_chunks import ArgsColumn, Chunk, Decoder, Field,
 from devprof.store.readers.json_plain import PlainDecoder
 from devprof.store.readers.json_source import JsonSource, NotJson, Truncated
 from devprof.store.readers.kineto_args import ChunkArgs
-from devprof.store.readers.kineto_facts import START_MARK, STOP_MARK, base_ns_of, facts_of, span_of
+from devprof.store.readers.kineto_facts import START_MARK, STOP_MARK, backends_of, base_ns_of, facts_of, span_of
 from devprof.store.readers.kineto_flows import Flows
 from devprof.store.readers.kineto_kinds import Kinds, Meaning
 from devprof.store.readers.kineto_pairs import Half, Pairs
@@ -273,7 +273,7 @@ class _Kineto:
         undecided = np.array([bool(one.category) for one in self._kinds.table] or [False], dtype=np.bool_)[kinds]
         given = self._top.get("deviceProperties")
         properties = given if isinstance(given, list) else []
-        places, rows, row[:] = self._tracks.resolve(track, types, undecided, properties, {})
+        places, rows, row[:] = self._tracks.resolve(track, types, undecided, properties, backends_of(self._top))
         on_device = np.array([places[one.place].kind is PlaceKind.DEVICE for one in rows] or [False], dtype=np.bool_)
         # a category of somebody else's on a device is no host's range
         types[undecided & on_device[row] & (types == ActivityType.USER_ANNOTATION)] = ActivityType.GPU_USER_ANNOTATION

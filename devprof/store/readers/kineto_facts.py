@@ -11,7 +11,7 @@ from typing import Any
 
 from devprof.store.readers.json_times import whole_number
 
-__all__ = ["START_MARK", "STOP_MARK", "base_ns_of", "facts_of", "span_of"]
+__all__ = ["START_MARK", "STOP_MARK", "backends_of", "base_ns_of", "facts_of", "span_of"]
 
 START_MARK = "Iteration Start: "
 STOP_MARK = "Record Window End"
@@ -40,6 +40,17 @@ def base_ns_of(top: Mapping[str, Any], notes: list[str]) -> int:
     return base
 
 
+def backends_of(top: Mapping[str, Any]) -> dict[str, str]:
+    """Return the names of backends by their devices' process numbers, as texts; devprof writes them under ``backends``.
+
+    Args:
+        top: the file's facts.
+    """
+    own = top.get("devprof")
+    given = own.get("backends") if isinstance(own, dict) else None
+    return {pid: name for pid, name in given.items() if isinstance(name, str)} if isinstance(given, dict) else {}
+
+
 def facts_of(top: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> dict[str, object]:
     """Return the trace's facts: Kineto's flags and texts, what devprof wrote about itself, and all else as metadata.
 
@@ -48,7 +59,7 @@ def facts_of(top: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> dic
         others: metadata events that are about no place.
     """
     own = top.get("devprof")
-    own = dict(own) if isinstance(own, dict) else {}
+    own = {key: value for key, value in own.items() if key != "backends"} if isinstance(own, dict) else {}
     metadata = {key: value for key, value in top.items() if key not in (*_OF_THE_FORMAT, *_FLAGS, *_TEXTS)}
     metadata |= moved if isinstance(moved := own.pop("metadata", None), dict) else {}
     version = own.pop("version", None)

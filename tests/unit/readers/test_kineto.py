@@ -444,6 +444,15 @@ def test_the_backend_is_that_of_the_calls(read: Read, category: str, backend: st
     assert [place.backend for place in trace.places] == ["cpu", backend]
 
 
+def test_devices_have_the_backends_that_devprof_writes_for_their_numbers(read: Read) -> None:
+    kernel = {"ph": "X", "cat": "kernel", "name": "k", "tid": 0, "ts": 1, "dur": 1}
+    events = [{**kernel, "pid": pid} for pid in (0, 1, 2)]
+    trace = read(_file(*events, devprof={"version": "1", "backends": {"0": "openreg", "1": ["x"], "7": "other"}}))
+    assert [(place.id, place.backend) for place in trace.places] == [(0, "openreg"), (1, "cuda"), (2, "cuda")]
+    assert "backends" not in trace.facts
+    assert read(_file(*events[:1], devprof={"backends": 5})).places[0].backend == "cuda"
+
+
 # kinds of events
 
 
