@@ -13,7 +13,7 @@ from devprof.capture.ledger import SessionReport
 from devprof.model import ActivityType
 from devprof.store import Trace
 
-__all__ = ["ProfileOptions", "ProfilerHost", "ProfilerStats", "WantedActivity"]
+__all__ = ["ProfileOptions", "ProfilerHost", "ProfilerStats", "StepCounter", "WantedActivity"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class ProfilerStats:
         enable_ns: from the call of start until everything records.
         disable_ns: from the call of stop until nothing records and every plugin has handed over its records.
         parse_ns: converting clocks and linking, or reading what torch recorded.
-        tree_ns: putting everything into one tree.
+        tree_ns: putting everything into one tree; 0 where torch recorded, there it is part of the reading.
         window_ns: length of the recorded window.
         number_of_events: events in the trace.
     """
@@ -77,6 +77,19 @@ class ProfilerStats:
     number_of_events: int = 0
 
 
+class StepCounter(Protocol):
+    """Counts steps of several requesters. Source: torch/autograd/profiler.py (`KinetoStepTracker`)."""
+
+    def init_step_count(self, requester: str) -> object:
+        """Let a requester count from the global step on."""
+
+    def increment_step(self, requester: str) -> object:
+        """Count a step of a requester."""
+
+    def erase_step_count(self, requester: str) -> object:
+        """Forget a requester."""
+
+
 class ProfilerHost(Protocol):
     """Records for one `devprof.profile`, in one cycle after the other: `prepare`, `start`, `stop`.
 
@@ -86,11 +99,13 @@ class ProfilerHost(Protocol):
         name: ``"torch"`` or ``"python"``.
         trace_id: id of the trace that was prepared last, empty before.
         stats: what the latest cycle took.
+        step_counters: where the host itself wants steps counted, beside devprof's own.
     """
 
     name: str
     trace_id: str
     stats: ProfilerStats
+    step_counters: tuple[StepCounter, ...]
 
     @property
     def report(self) -> SessionReport | None:

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from devprof.capture import SessionReport, attach
-from devprof.capture.hosting import ProfilerStats
+from devprof.capture.hosting import ProfilerStats, StepCounter
 from devprof.errors import SessionError, UsageError
 from devprof.host import record_function
 from devprof.profiler.actions import Move, ProfilerAction
@@ -143,7 +143,8 @@ class profile(Results):
                 PROFILES.give_back(holder)
                 raise
             self._run = Run.of(self, self._host, holder)
-            step_tracker.init_step_count(PROFILER_STEP)
+            for counter in self._step_counters:
+                counter.init_step_count(PROFILER_STEP)
             self._open_step()
 
     def step(self) -> None:
@@ -160,7 +161,8 @@ class profile(Results):
                     self._driver.step()
                 finally:
                     self._open_step()
-                step_tracker.increment_step(PROFILER_STEP)
+                for counter in self._step_counters:
+                    counter.increment_step(PROFILER_STEP)
 
     def stop(self) -> None:
         """End the profile; its trace is there afterwards, also where a callback raises.
@@ -237,7 +239,9 @@ class profile(Results):
 
     @property
     def stats(self) -> ProfilerStats:
-        """How long the profiler itself took in its latest cycle."""
+        """How long the profiler itself took in its latest cycle; once that has stopped, asking reads its trace."""
+        if self._make_latest is not None and (self._run is None or self._driver.is_moving):
+            _ = self.trace
         return self._host.stats
 
     @property
@@ -297,7 +301,8 @@ class profile(Results):
         run, self._run = self._run, None
         if run is not None:
             run.end()
-            step_tracker.erase_step_count(PROFILER_STEP)
+            for counter in self._step_counters:
+                counter.erase_step_count(PROFILER_STEP)
 
     def _stopped(self) -> None:
         try:
@@ -317,6 +322,10 @@ class profile(Results):
     def _trace_ready(self) -> None:
         if self.on_trace_ready is not None:
             self.on_trace_ready(self)
+
+    @property
+    def _step_counters(self) -> tuple[StepCounter, ...]:
+        return (step_tracker, *self._host.step_counters)
 
     def _open_step(self) -> None:
         if self._names_steps:

@@ -63,6 +63,7 @@ class PythonHost:
     """Implements `ProfilerHost`; every thread may call it, one at a time."""
 
     name = "python"
+    step_counters = ()
 
     def __init__(self, options: ProfileOptions) -> None:
         """Make a host, and find the plugins.

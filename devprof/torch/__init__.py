@@ -41,6 +41,14 @@ def __getattr__(name: str) -> Any:
     module = _EXPORTS.get(name)
     if module is None:
         raise AttributeError(f"module 'devprof.torch' has no attribute {name!r}")
-    value = getattr(importlib.import_module(module), name)
+    try:
+        value = getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        message = (
+            f"devprof.torch.{name} is for torch's profiler, and torch is not installed: pip install 'devprof[torch]'"
+        )
+        raise ModuleNotFoundError(message, name="torch") from error
     globals()[name] = value
     return value

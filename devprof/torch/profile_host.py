@@ -36,6 +36,7 @@ class TorchHost:
     """
 
     name = "torch"
+    step_counters = (autograd_profiler.KinetoStepTracker,)  # torch's optimizers count there, and Kineto is told of it
 
     def __init__(self, options: ProfileOptions) -> None:
         """Make a host.
@@ -45,7 +46,7 @@ class TorchHost:
         """
         install()
         self.trace_id = ""
-        self.stats = ProfilerStats()
+        self.stats = self._stats_of_finished = ProfilerStats()
         self.profile = _torch_profile(options)
         self._accumulates = options.acc_events
         self._beside = plugins_to_enable(options.devices or ())
@@ -91,7 +92,7 @@ class TorchHost:
         try:
             self.profile.stop_trace()
         finally:
-            self._finished = self._inner()
+            self._finished, self._stats_of_finished = self._inner(), self.stats
             self.stats.disable_ns = time.perf_counter_ns() - began
 
     def cancel(self, reason: str) -> None:
@@ -131,11 +132,11 @@ class TorchHost:
         Raises:
             UsageError: there is none.
         """
-        began = time.perf_counter_ns()
+        began, stats = time.perf_counter_ns(), self._stats_of_finished
         trace = trace_of(self._finished)
-        self.stats.parse_ns = time.perf_counter_ns() - began
-        self.stats.window_ns = trace.window_end_ns - trace.window_start_ns
-        self.stats.number_of_events = len(trace)
+        stats.parse_ns = time.perf_counter_ns() - began
+        stats.window_ns = trace.window_end_ns - trace.window_start_ns
+        stats.number_of_events = len(trace)
         return trace
 
     def add_metadata_json(self, key: str, value: str) -> None:

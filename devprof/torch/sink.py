@@ -94,7 +94,10 @@ def result_of(prof: Any) -> Any:
     if not isinstance(prof, torch._C._autograd._ProfilerResult):
         inner = prof if hasattr(prof, "kineto_results") else getattr(prof, "profiler", prof)
         if inner is not None and not hasattr(inner, "kineto_results"):
-            raise UsageError(f"this is a {type(prof).__name__}; expected a torch.profiler.profile that has finished")
+            hint = "; its trace is its attribute `trace`" if hasattr(type(prof), "trace") else ""
+            raise UsageError(
+                f"this is a {type(prof).__name__}; expected a torch.profiler.profile that has finished{hint}"
+            )
         result = inner and inner.kineto_results
     if result is None:
         raise UsageError(

@@ -470,7 +470,12 @@ def test_with_torch_absent_its_host_says_so(free: Any) -> None:
         try:
             devprof.profile(host="torch")
         except UsageError as error:
-            free_work.say(words=str(error))
+            words = str(error)
+        try:
+            devprof.trace_of
+        except ModuleNotFoundError as error:
+            free_work.say(words=words, reader=str(error))
         """
     )
     assert facts["words"].startswith("host='torch' cannot be used here:")
+    assert "torch is not installed: pip install" in facts["reader"]

@@ -225,3 +225,38 @@ def test_the_handler_writes_the_files_of_both_profilers(tmp_path: Path, use_gzip
     for file in files:
         text = gzip.decompress(file.read_bytes()) if use_gzip else file.read_bytes()
         assert "aten::mm" in {event.get("name") for event in json.loads(text)["traceEvents"]}
+
+
+def test_the_profilers_own_timings_are_there_as_soon_as_it_has_stopped_and_are_of_their_cycle() -> None:
+    in_callback: list[int] = []
+    plan = devprof.schedule(wait=0, warmup=1, active=1, repeat=2)
+    with devprof.profile(
+        activities=["cpu"],
+        host="torch",
+        schedule=plan,
+        on_trace_ready=lambda prof: in_callback.append(prof.stats.number_of_events),
+    ) as prof:
+        for number in range(4):
+            for _ in range(1 + number):
+                ops()
+            prof.step()
+    assert in_callback[0] < in_callback[1] == prof.stats.number_of_events == len(prof.trace)
+    with devprof.profile(activities=["cpu"], host="torch") as prof:
+        ops()
+    stats = prof.stats
+    assert stats.number_of_events == len(prof.trace) > 0
+    assert stats.window_ns == prof.trace.window_end_ns - prof.trace.window_start_ns
+    assert min(stats.prepare_ns, stats.enable_ns, stats.disable_ns, stats.parse_ns, stats.window_ns) > 0
+
+
+def test_steps_are_counted_where_torchs_optimizers_count_theirs() -> None:
+    tracker = torch.autograd.profiler.KinetoStepTracker
+    before = tracker.current_step()
+    with devprof.profile(activities=["cpu"], host="torch", schedule=lambda step: devprof.ProfilerAction.NONE) as prof:
+        tracker.init_step_count("Optimizer")
+        for _ in range(3):
+            tracker.increment_step("Optimizer")
+            prof.step()
+        assert tracker.current_step() == before + 3
+    assert not tracker.erase_step_count("ProfilerStep"), "a profile that has stopped counts no more"
+    tracker.erase_step_count("Optimizer")

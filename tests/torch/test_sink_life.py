@@ -141,6 +141,7 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "has no trace yet: it has": lambda: None,
     "this is a str": lambda: "trace.json",
     "this is a int": lambda: 3,
+    "this is a profile; .* its trace is its attribute `trace`": lambda: devprof.profile(activities=["cpu"]),
 }
 
 

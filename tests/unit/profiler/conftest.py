@@ -30,6 +30,7 @@ class NotingHost:
     """Notes the calls; raises what `raises` holds for a call, once."""
 
     name = "noting"
+    step_counters = ()
     made: ClassVar[list[NotingHost]] = []
 
     def __init__(self, options: ProfileOptions) -> None:
