@@ -11,9 +11,21 @@ import numpy.typing as npt
 
 from devprof.store.items import ItemKind
 from devprof.store.readers.gathering import EventTable
-from devprof.store.readers.json_source import NotJson
+from devprof.store.readers.json_source import NotJson, whole
 
-__all__ = ["FIELDS", "ArgsColumn", "Chunk", "Decoder", "Field", "Literal", "Times", "TypedValues", "canonical", "loads"]
+__all__ = [
+    "FIELDS",
+    "ArgsColumn",
+    "Chunk",
+    "Decoder",
+    "Field",
+    "Literal",
+    "Times",
+    "TypedValues",
+    "canonical",
+    "loads",
+    "loads_or_text",
+]
 
 Longs = npt.NDArray[np.int64]
 
@@ -182,7 +194,22 @@ def loads(text: bytes, *, exact: bool = False) -> Any:
     Raises:
         NotJson: it is no JSON, or is nested too deeply.
     """
+    read = text.decode("utf-8", "replace")
+    parse_float = Literal if exact else None
     try:
-        return json.loads(text.decode("utf-8", "replace"), parse_float=Literal if exact else None)
+        try:
+            return json.loads(read, parse_float=parse_float)
+        except json.JSONDecodeError:
+            raise
+        except ValueError:  # more digits than Python takes
+            return json.loads(read, parse_float=parse_float, parse_int=whole)
     except (ValueError, RecursionError) as error:
         raise NotJson(str(error)) from error
+
+
+def loads_or_text(text: bytes) -> Any:
+    """Return the value of a text that a decoder has found to be JSON; the text itself where Python cannot nest so deeply."""
+    try:
+        return loads(text)
+    except NotJson:
+        return text.decode("utf-8", "replace")

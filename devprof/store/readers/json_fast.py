@@ -12,8 +12,9 @@ import numpy.typing as npt
 from msgspec import UNSET, Raw, Struct
 from msgspec.structs import astuple
 
-from devprof.store.readers.json_chunks import loads
+from devprof.store.readers.json_chunks import loads, loads_or_text
 from devprof.store.readers.json_plain import ObjectChunk, ObjectColumn, PlainDecoder, columns_of, groups
+from devprof.store.readers.json_source import NotJson
 
 __all__ = ["FastDecoder"]
 
@@ -123,7 +124,10 @@ class _ArgsDecoder:
 
     def _learn(self, events: npt.NDArray[np.int64], given: list[Raw]) -> Iterator[ObjectColumn]:
         """Decode args with keys that are new, and make a struct that has them."""
-        objects = loads(b"[" + b",".join(given) + b"]")
+        try:
+            objects = loads(b"[" + b",".join(given) + b"]")
+        except NotJson:
+            objects = [loads_or_text(bytes(one)) for one in given]
         args = [one if isinstance(one, dict) else {} if one is None else {"args": one} for one in objects]
         for one in args:
             for key, value in one.items():

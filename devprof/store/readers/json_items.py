@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from devprof.store.items import ItemKind
 from devprof.store.readers.gathering import EventTable
-from devprof.store.readers.json_chunks import Literal, TypedValues, canonical, loads
+from devprof.store.readers.json_chunks import Literal, TypedValues, canonical, loads_or_text
 
 __all__ = ["LISTS", "spread", "typed_values"]
 
@@ -99,7 +99,7 @@ def _written(key: str, values: Sequence[Any], at: npt.NDArray[np.int64], table: 
     texts = list(map(bytes, values))
     number = {text: position for position, text in enumerate(dict.fromkeys(texts))}
     which = np.fromiter(map(number.__getitem__, texts), np.int64, len(texts))
-    yield from spread(typed_values(key, [loads(text) for text in number], table), which, at)
+    yield from spread(typed_values(key, [loads_or_text(text) for text in number], table), which, at)
 
 
 def spread(

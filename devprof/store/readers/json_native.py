@@ -15,7 +15,16 @@ import numpy.typing as npt
 
 from devprof.store.items import ItemKind
 from devprof.store.readers.gathering import EventTable
-from devprof.store.readers.json_chunks import ArgsColumn, Chunk, Decoder, Field, Times, TypedValues, canonical, loads
+from devprof.store.readers.json_chunks import (
+    ArgsColumn,
+    Chunk,
+    Decoder,
+    Field,
+    Times,
+    TypedValues,
+    canonical,
+    loads_or_text,
+)
 from devprof.store.readers.json_items import LISTS, spread, typed_values
 from devprof.store.readers.json_library import (
     BOOL,
@@ -139,7 +148,7 @@ class _File:
 
     def raw(self, number: int) -> Any:
         """Return a value that is kept as it is written."""
-        return loads(self.events.raws[number])
+        return loads_or_text(self.events.raws[number])
 
     def json(self, own: Longs, table: EventTable) -> npt.NDArray[np.int32]:
         """Return a table's numbers of the JSON of raw values."""

@@ -9,7 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from devprof.store.readers.gathering import EventTable
-from devprof.store.readers.json_chunks import FIELDS, ArgsColumn, Field, Times, TypedValues, canonical, loads
+from devprof.store.readers.json_chunks import (
+    FIELDS,
+    ArgsColumn,
+    Field,
+    Times,
+    TypedValues,
+    canonical,
+    loads,
+    loads_or_text,
+)
 from devprof.store.readers.json_items import typed_values
 from devprof.store.readers.json_times import nanoseconds
 
@@ -34,7 +43,7 @@ class ObjectColumn(NamedTuple):
     def value(self, at: int) -> Any:
         """Return one value; what comes as JSON text is read."""
         value = self.values[at]
-        return value if isinstance(value, _OBJECTS) else loads(bytes(value))
+        return value if isinstance(value, _OBJECTS) else loads_or_text(bytes(value))
 
     def typed(self, at: Longs | None, table: EventTable) -> Iterator[TypedValues]:
         """Return the values by type, as `ArgsColumn` says."""

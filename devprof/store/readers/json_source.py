@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from devprof.errors import TraceFileError
 from devprof.store.readers.json_blocks import Blocks, Progress
 
-__all__ = ["JsonSource", "NotJson", "Truncated"]
+__all__ = ["JsonSource", "NotJson", "Truncated", "whole"]
 
 _T = TypeVar("_T")
 
@@ -27,7 +27,17 @@ _END = -1
 _WINDOW = 1 << 16
 _MOST_FACT_BYTES = 1 << 28
 _ENCODING = ("utf-8", "surrogateescape")  # what is no UTF-8 keeps its length
-_DECODER = json.JSONDecoder()
+
+
+def whole(digits: str) -> int | str:
+    """Return a whole number; its digits themselves where they are more than Python turns into one."""
+    try:
+        return int(digits)
+    except ValueError:
+        return digits
+
+
+_DECODER = json.JSONDecoder(parse_int=whole)
 
 
 class NotJson(ValueError):

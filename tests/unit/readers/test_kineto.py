@@ -230,6 +230,14 @@ def test_text_beyond_the_limit_is_refused(tmp_path: Path) -> None:
         load_kineto(bomb, max_bytes=1_000_000)
 
 
+@pytest.mark.parametrize("value", ["9" * 5000, "-" + "9" * 5000, f"[{'9' * 5000}]", '{"a": ' + "9" * 5000 + "}"])
+def test_a_number_with_more_digits_than_python_takes_is_kept_as_its_digits(read: Read, value: str) -> None:
+    text = json.dumps(_slice("a", 1, 1, args={"x": 777, "y": 1})).replace("777", value)
+    trace = read(f"[{text}, {json.dumps(_slice('b', 2, 1))}]")
+    assert (_names(trace), trace.item("y", 0), _left_out(trace)) == (["a", "b"], 1, {})
+    assert "9" * 5000 in str(trace.item("x", 0))
+
+
 @pytest.mark.parametrize("depth", [1_000, 200_000])
 def test_deep_nesting_is_read_or_counted_and_never_a_crash(read: Read, depth: int) -> None:
     deep = "[" * depth + "]" * depth
@@ -237,6 +245,14 @@ def test_deep_nesting_is_read_or_counted_and_never_a_crash(read: Read, depth: in
     trace = read(f"[{event}, {json.dumps(_slice('flat', 2, 1))}]")
     assert "flat" in _names(trace)
     assert len(trace) + _left_out(trace).get("event that is no JSON", 0) == 2
+
+
+def test_no_depth_of_nesting_loses_the_events_beside_it(read: Read) -> None:
+    for depth in range(900, 1000):
+        event = json.dumps(_slice("deep", 1, 1, args={"x": 777})).replace("777", "[" * depth + "]" * depth)
+        trace = read(f"[{event}, {json.dumps(_slice('flat', 2, 1))}]")
+        assert "flat" in _names(trace)
+        assert len(trace) + _left_out(trace).get("event that is no JSON", 0) == 2
 
 
 def test_a_header_that_is_no_json_does_not_lose_the_events(read: Read) -> None:
