@@ -92,6 +92,12 @@ def _ops() -> None:
             pass
 
 
+def _inactive_ops() -> None:
+    for _ in range(RANGES):
+        with RecordFunction("op", inputs=(), sequence_nr=1):
+            pass
+
+
 def _torchs() -> None:
     for _ in range(RANGES):
         with torch.profiler.record_function("range"):
@@ -180,6 +186,7 @@ def gates() -> list[Gate]:
         "empty": (_empty, _off),
         "inactive": (_ours, _off),
         "inactive, Python": (_ours, _in_python),
+        "inactive op": (_inactive_ops, _off),
         "call": (_calls, _off),
         "decorated": (_decorated_calls, _off),
         "active": (_ours, _recording),
@@ -199,6 +206,7 @@ def _held(ns: dict[str, float]) -> list[Gate]:
     ratios = [
         ("inactive / an empty context manager class", "inactive", "empty", 2.0),
         ("inactive / an empty context manager class, nothing compiled", "inactive, Python", "empty", 2.0),
+        ("an inactive RecordFunction / an empty context manager class", "inactive op", "empty", None),
         ("active / torch's in its session", "active", "torch", 0.1),
         ("active inside another / torch's in its session", "nested", "torch", None),
         ("active / torch's in its session, nothing compiled", "active, Python", "torch", None),
