@@ -56,13 +56,13 @@ def test_forward_and_backward_ops_are_paired_as_torch_pairs_them(program: Callab
     ops = [event for event in events if event.get("ph") == "X" and "Sequence number" in event.get("args", {})]
     start = nanoseconds([op["ts"] for op in ops])
     end = start + nanoseconds([op["dur"] for op in ops])
-    # the forward thread is torch's own number of the one thread here
+    forward_thread = np.array([op["args"]["Fwd thread id"] for op in ops])
     found = forward_backward(
         start,
         end,
-        np.ones(len(ops), dtype=np.int64),
+        np.full(len(ops), forward_thread.max()),  # torch's own number of the one thread here
         np.array([op["args"]["Sequence number"] for op in ops]),
-        np.array([op["args"]["Fwd thread id"] for op in ops]),
+        forward_thread,
     )
     arrows = {(event["ph"], event["id"]): int(event["ts"] * 1000) for event in events if event.get("cat") == "fwdbwd"}
     ours = {("s", number): int(start[op]) for number, op in enumerate(found.forward, start=1)}
