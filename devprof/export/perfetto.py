@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +19,22 @@ from devprof.export.lanes import Lanes, assign_lanes
 from devprof.export.output import output_bytes
 from devprof.export.perfetto_annotations import Annotation, Annotations
 from devprof.export.perfetto_counters import Counters
-from devprof.export.perfetto_flows import END, START_OF_MANY, Ends, Flows
+from devprof.export.perfetto_flows import END, START, START_OF_MANY, Ends, Flows
 from devprof.export.perfetto_names import Names
 from devprof.export.perfetto_order import in_file_order
 from devprof.export.perfetto_packets import event_packet
 from devprof.export.perfetto_tracks import clock_packets, track_packets
-from devprof.export.protobuf import FIXED64, VARINT, Part, Selection, number_field, records, tag, varint_column
+from devprof.export.protobuf import (
+    FIXED64,
+    VARINT,
+    Part,
+    Selection,
+    number_field,
+    records,
+    selection,
+    tag,
+    varint_column,
+)
 from devprof.export.shapes import IS_SLICE, category
 from devprof.export.tracks import Tracks
 from devprof.store import Trace
@@ -36,6 +47,7 @@ Octets = npt.NDArray[np.uint8]
 _CATEGORIES, _NAMES = 1, 2  # of InternedData
 _CATEGORY, _TYPE, _NAME, _TRACK, _FLOW, _LAST_OF_FLOW = 3, 9, 10, 11, 47, 48  # of TrackEvent
 _BEGINS, _ENDS, _INSTANT = (number_field(_TYPE, number) for number in (1, 2, 3))
+_MOST_LOOKED_AT = 1 << 17  # rows times groups of a chunk
 _FLOW_BITS = 8  # of `ActivityType`'s numbers, below those of the kinds of `Ends`
 
 
@@ -71,6 +83,15 @@ def _base_ns(trace: Trace) -> int:
     return int(trace.start_ns.min()) if len(trace) else trace.window_start_ns
 
 
+class _Columns(NamedTuple):
+    """What every event has: times of the file's clock, track and name."""
+
+    start: list[Part]
+    end: list[Part]
+    track: list[Part]
+    name: list[Part]
+
+
 class _Writer:
     """Writes chunks of one trace."""
 
@@ -98,38 +119,42 @@ class _Writer:
         yield from self._categories.new(self._trace.activity_type[chunk.index])
         texts, annotations = self._annotations.of(chunk)
         yield from texts
-        yield self._events(chunk, annotations)
+        yield from self._events(chunk, annotations)
 
-    def _events(self, chunk: Chunk, annotations: list[Annotation]) -> bytes | memoryview:
+    def _events(self, chunk: Chunk, annotations: list[Annotation]) -> Iterator[bytes | memoryview]:
+        """Yield the packets of a chunk's events: those of tracks where all are alike together, others in their order."""
         types = self._trace.activity_type[chunk.index]
         ends = self._flows.at(chunk)
         code = types.astype(np.int64) | ends.kind << _FLOW_BITS
         carriers = {id(annotation.carriers): annotation.carriers.present for annotation in annotations}
         order, bounds = groups(code, list(carriers.values()))
-        start, end, track, name = self._columns(chunk)
-        placed = np.empty(len(order), dtype=object)
-        for low, high in self._steps(ends, order, bounds):
-            chosen = order[low:high] if high - low < len(order) else slice(None)
+        steps = list(self._steps(ends, order, bounds))
+        alone = _alone(self._trace.row[chunk.index][order], len(self._trace.rows), steps)
+        columns = self._columns(chunk)
+        placed = np.full(len(order), b"", dtype=object)
+        last = []
+        for (low, high), is_alone in zip(steps, alone, strict=True):
+            chosen = selection(order[low:high])
             one = order[low]
             args = [part for annotation in annotations if annotation.carriers.present[one] for part in annotation.parts]
-            body = [*_head(int(types[one])), *track, tag(_NAME, VARINT), *name, *_flow(ends, chosen), *args]
-            parts = event_packet(start, body)
-            if IS_SLICE[types[one]]:
-                parts += event_packet(end, [_ENDS + tag(_TRACK, VARINT), *track])
-            octets = records(parts, chosen, high - low)
-            if isinstance(chosen, slice):
-                return octets.data
-            placed[chosen] = octets.view(f"V{octets.shape[1]}").ravel().tolist()
-        return b"".join(placed.tolist())
+            octets = records(_packets(int(types[one]), columns, [*_flow(ends, chosen), *args]), chosen, high - low)
+            if not is_alone:
+                placed[chosen] = octets.view(f"V{octets.shape[1]}").ravel().tolist()
+            elif ends.kind[one] in (START, START_OF_MANY):
+                yield octets.data  # an arrow's start stands before an end of the same time
+            else:
+                last.append(octets.data)
+        if not all(alone):
+            yield b"".join(placed.tolist())
+        yield from last
 
-    def _columns(self, chunk: Chunk) -> tuple[list[Part], ...]:
-        """Return start, end, track and name of a chunk's events."""
+    def _columns(self, chunk: Chunk) -> _Columns:
         trace, index = self._trace, chunk.index
         start_ns = trace.start_ns[index]
         end_ns = np.maximum(start_ns, trace.end_ns[index])
         track = self._tracks.first[trace.row[index]] + self._lanes.of(chunk.events) + 1
         name = trace.name[index].astype(np.int64) + 1
-        return tuple(map(varint_column, (start_ns - self._base_ns, end_ns - self._base_ns, track, name)))
+        return _Columns(*map(varint_column, (start_ns - self._base_ns, end_ns - self._base_ns, track, name)))
 
     @staticmethod
     def _steps(ends: Ends, order: Longs, bounds: list[int]) -> Iterator[tuple[int, int]]:
@@ -141,9 +166,31 @@ class _Writer:
                 yield low, high
 
 
-def _head(activity_type: int) -> list[Part]:
-    kind = _BEGINS if IS_SLICE[activity_type] else _INSTANT
-    return [kind + number_field(_CATEGORY, activity_type + 1) + tag(_TRACK, VARINT)]
+def _alone(row: npt.NDArray[np.int32], n_rows: int, steps: list[tuple[int, int]]) -> list[bool]:
+    """Say of each group whether no other group has events on its rows.
+
+    Args:
+        row: (m,) int32, rows of the events, group by group.
+        n_rows: how many rows there are.
+        steps: where each group begins and ends.
+    """
+    if len(steps) * n_rows > _MOST_LOOKED_AT:
+        return [False] * len(steps)
+    there = np.zeros((len(steps), n_rows), dtype=np.bool_)
+    for number, (low, high) in enumerate(steps):
+        there[number, row[low:high]] = True
+    shared = there.sum(axis=0) > 1
+    return [not others for others in (there & shared).any(axis=1).tolist()]
+
+
+def _packets(activity_type: int, columns: _Columns, more: list[Part]) -> list[Part]:
+    """Return the packets of events of one type: a begin and an end, or an instant."""
+    is_slice = bool(IS_SLICE[activity_type])
+    head = (_BEGINS if is_slice else _INSTANT) + number_field(_CATEGORY, activity_type + 1) + tag(_TRACK, VARINT)
+    parts = event_packet(columns.start, [head, *columns.track, tag(_NAME, VARINT), *columns.name, *more])
+    if is_slice:
+        parts += event_packet(columns.end, [_ENDS + tag(_TRACK, VARINT), *columns.track])
+    return parts
 
 
 def _flow(ends: Ends, chosen: Selection) -> list[Part]:

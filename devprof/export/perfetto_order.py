@@ -17,7 +17,7 @@ from devprof.store import Trace
 
 __all__ = ["EVENTS_AT_ONCE", "in_file_order"]
 
-EVENTS_AT_ONCE = 16384
+EVENTS_AT_ONCE = 12_288
 """Events in a chunk: enough to pay for numpy's calls, few enough that their bytes stay in the processor's cache."""
 
 _EARLIEST = np.iinfo(np.int64).min
