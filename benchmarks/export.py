@@ -1,7 +1,8 @@
 """Writing Chrome JSON from columns, beside `json.dump` of the same events, and Kineto's own C++ writer of the same profile.
 
 An event is a kernel with eight args. Costs are processor time, so that the disk is not measured. The peer of Kineto runs in
-a process of its own: one torch profile with a plugin's kernels in it, written by both.
+a process of its own: one torch profile with a plugin's kernels in it, written by both. Each of devprof's two writers of
+events, the native one and the one in Python, is measured; the first one where it is built or can be.
 """
 
 from __future__ import annotations
@@ -15,13 +16,18 @@ import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
 from benchmarks.setting import Gate
-from devprof.export import chrome_trace
+from devprof.errors import BuildError
+from devprof.export import chrome_trace, in_background
+from devprof.export.build_spec import CHROME
 from devprof.model import ActivityType
+from devprof.native import build
 from devprof.store import ItemColumn, ItemKind, Place, PlaceKind, Row, Trace
 
 __all__ = ["gates", "kernels"]
@@ -31,6 +37,13 @@ PEER_SIZE = 100_000
 REPEATS = 5
 HERE = Path(__file__).parent
 N_NAMES = 200
+SWITCH = "DEVPROF_JSON_WRITER"
+TO_KINETO = {"native": 0.5, "python": 1.1}
+TO_JSON_DUMP = {"native": 0.05, "python": 0.1}
+GROWTH = {"native": 1.2, "python": 1.2}
+MEMORY_MIB = 20
+GAP_MS = 200
+TICK_S = 0.001
 
 
 def kernels(n: int) -> Trace:
@@ -72,25 +85,54 @@ def kernels(n: int) -> Trace:
 
 def gates() -> Iterator[Gate]:
     """Measure, and yield the figures as they come."""
-    own: dict[int, float] = {}
+    writers = _writers()
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trace.json"
-        for n in SIZES:
-            trace = kernels(n)
-            own[n] = _median_us(lambda trace=trace: chrome_trace(trace, path)) / n  # type: ignore[misc]  # bound now
-            yield Gate(f"export: {n} kernels with 8 args as Chrome JSON, per event", own[n], None, "us")
-        small, large = own[min(SIZES)], own[max(SIZES)]
-        yield Gate("export: cost per event, 1M / 10k", large / small, 1.2, detail=f"{large:.2f} / {small:.2f} us")
-        yield Gate("export: memory beside the trace, 1M events", _used_bytes(trace, path) / 2**20, 20, "MiB")
-        yield from _beside_json(folder)
-    peer = _run_peer()
-    detail = f"{peer['devprof_us']:.2f} / {peer['kineto_us']:.2f} us"
-    yield Gate(
-        "export: of one torch profile / Kineto's writer", peer["devprof_us"] / peer["kineto_us"], 1.1, detail=detail
-    )
+        for writer in writers:
+            with _taking(writer):
+                yield from _by_size(writer, Path(folder) / "trace.json")
+                yield from _beside_json(writer, folder)
+                yield _longest_gap(writer, Path(folder) / "trace.json")
+        if "native" in writers:
+            yield from _beside_python(Path(folder))
+    for writer in writers:
+        with _taking(writer):
+            peer = _run_peer()
+        detail = f"{peer['devprof_us']:.2f} / {peer['kineto_us']:.2f} us"
+        ratio = peer["devprof_us"] / peer["kineto_us"]
+        yield Gate(
+            f"export ({writer}): of one torch profile / Kineto's writer", ratio, TO_KINETO[writer], detail=detail
+        )
 
 
-def _beside_json(folder: str) -> Iterator[Gate]:
+def _writers() -> list[str]:
+    try:
+        build(CHROME)
+    except BuildError as error:
+        print(f"     export: no native writer here: {error}")
+        return ["python"]
+    return ["native", "python"]
+
+
+@contextmanager
+def _taking(writer: str) -> Iterator[None]:
+    with mock.patch.dict("os.environ", {SWITCH: writer}):
+        yield
+
+
+def _by_size(writer: str, path: Path) -> Iterator[Gate]:
+    own: dict[int, float] = {}
+    for n in SIZES:
+        trace = kernels(n)
+        own[n] = _median_us(lambda trace=trace: chrome_trace(trace, path)) / n  # type: ignore[misc]  # bound now
+        yield Gate(f"export ({writer}): {n} kernels with 8 args as Chrome JSON, per event", own[n], None, "us")
+    small, large = own[min(SIZES)], own[max(SIZES)]
+    detail = f"{large:.2f} / {small:.2f} us"
+    yield Gate(f"export ({writer}): cost per event, 1M / 10k", large / small, GROWTH[writer], detail=detail)
+    used = _used_bytes(trace, path) / 2**20
+    yield Gate(f"export ({writer}): memory beside the trace, 1M events", used, MEMORY_MIB, "MiB")
+
+
+def _beside_json(writer: str, folder: str) -> Iterator[Gate]:
     plain, packed, copy = (Path(folder) / name for name in ("trace.json", "trace.json.gz", "copy.json"))
     trace = kernels(PEER_SIZE)
     chrome_trace(trace, plain)
@@ -103,7 +145,8 @@ def _beside_json(folder: str) -> Iterator[Gate]:
 
     ours, theirs = _alternated_us(lambda: chrome_trace(trace, plain), dump)
     detail = f"{ours / PEER_SIZE:.2f} / {theirs / PEER_SIZE:.2f} us"
-    yield Gate("export: per event / json.dump of the same events", ours / theirs, 0.1, detail=detail)
+    name = f"export ({writer}): per event / json.dump of the same events"
+    yield Gate(name, ours / theirs, TO_JSON_DUMP[writer], detail=detail)
     data = plain.read_bytes()
     ours, theirs = _alternated_us(
         lambda: chrome_trace(trace, packed), lambda: gzip.compress(data, compresslevel=9), repeats=2
@@ -111,7 +154,41 @@ def _beside_json(folder: str) -> Iterator[Gate]:
     detail = (
         f"{ours / PEER_SIZE:.2f} / {theirs / PEER_SIZE:.2f} us, {packed.stat().st_size / PEER_SIZE:.0f} B per event"
     )
-    yield Gate("export: written and packed / packing alone at gzip's default level", ours / theirs, None, detail=detail)
+    name = f"export ({writer}): written and packed / packing alone at gzip's default level"
+    yield Gate(name, ours / theirs, None, detail=detail)
+
+
+def _beside_python(folder: Path) -> Iterator[Gate]:
+    """Yield what the native writer takes of the time of the one in Python, and whether the files are the same."""
+    trace = kernels(PEER_SIZE)
+
+    def write(writer: str) -> None:
+        with _taking(writer):
+            chrome_trace(trace, folder / "trace.json")
+
+    files = []
+    for writer in ("native", "python"):
+        write(writer)
+        files.append((folder / "trace.json").read_bytes())
+    if files[0] != files[1]:
+        raise AssertionError("the two writers make different files")
+    native, python = _alternated_us(lambda: write("native"), lambda: write("python"))
+    detail = f"{native / PEER_SIZE:.2f} / {python / PEER_SIZE:.2f} us, the same bytes"
+    yield Gate("export: native / Python", native / python, None, detail=detail)
+
+
+def _longest_gap(writer: str, path: Path) -> Gate:
+    """Return for how long a thread that wakes every millisecond slept while a million events are written in the background."""
+    trace = kernels(max(SIZES))
+    export = in_background(chrome_trace, trace, path)
+    last, longest = time.monotonic(), 0.0
+    while not export.done:
+        time.sleep(TICK_S)
+        now = time.monotonic()
+        last, longest = now, max(longest, now - last)
+    export.wait()
+    name = f"export ({writer}): longest gap of a heartbeat beside a background export of 1M events"
+    return Gate(name, longest * 1000, GAP_MS, "ms")
 
 
 def _median_us(write: Callable[[], object]) -> float:

@@ -50,6 +50,7 @@ def chrome_trace(trace: Trace, path: str | os.PathLike[str]) -> None:
         for text in _events(trace, base_ns):
             write(separator)
             write(text)
+            del text  # before the next one is made, which then takes its memory
             separator = b",\n"
         write(tail(os.fspath(path)).encode())
 

@@ -43,7 +43,9 @@ def event_texts(placing: Placing) -> Iterator[bytes]:
         if chunk.kept is not None:
             lines = [line for line, kept in zip(lines, chunk.kept.tolist(), strict=True) if kept]
         if lines:
-            yield ",\n".join(lines).encode()
+            # kept until the next one is made: to give its pages back and get fresh ones costs a tenth
+            text = ",\n".join(lines)
+            yield text.encode()
 
 
 class _Writer:

@@ -26,7 +26,9 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     probe.write_text("int main() { return 0; }\n")
     if subprocess.run([*command, *SANITIZED, str(probe), "-o", str(program)], capture_output=True).returncode:
         pytest.skip("the compiler has no sanitizers")
-    sources = [str(path) for path in CHROME.sources if path.name != "json.cpp"]  # what the library exports is not needed
+    sources = [
+        str(path) for path in CHROME.sources if path.name != "json.cpp"
+    ]  # what the library exports is not needed
     include = f"-I{CHROME.include_dirs[0]}"
     subprocess.run([*command, *SANITIZED, include, *sources, str(DRIVER), "-o", str(program)], check=True)
     return program
