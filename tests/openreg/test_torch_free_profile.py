@@ -463,6 +463,104 @@ def test_stop_inside_a_range_and_then_a_new_session_give_exactly_what_belongs_to
     }
 
 
+def test_a_fork_while_a_profile_runs_leaves_the_parents_trace_whole_and_the_child_free_to_profile(free: Any) -> None:
+    facts = free(
+        """
+        import json, os
+        reader, writer = os.pipe()
+        prof = devprof.profile()
+        with prof:
+            with devprof.record_function("around the fork"):
+                runtime().launch("before")
+                runtime().device_synchronize()
+                child = os.fork()
+                if not child:
+                    with devprof.record_function("of the child"):
+                        prof.stop()
+                    with devprof.profile(activities=["cpu"]) as own:
+                        with devprof.record_function("of the child alone"):
+                            pass
+                    os.write(writer, json.dumps([event.name for event in own.events()]).encode())
+                    os._exit(0)
+                os.waitpid(child, 0)
+                runtime().launch("after")
+        free_work.say(
+            work=[[one.name, one.op] for one in free_work.told(prof.trace)],
+            ranges=list(free_work.names_by_id(prof.trace).values()),
+            child=json.loads(os.read(reader, 1000)),
+            clean=prof.report.clean,
+        )
+        """
+    )
+    assert facts == {
+        "work": [["before", "around the fork"], ["after", "around the fork"]],
+        "ranges": ["around the fork"],
+        "child": ["of the child alone"],
+        "clean": True,
+    }
+
+
+def test_threads_exceptions_and_abandoned_generators_leave_exactly_their_own_ranges(free: Any) -> None:
+    facts = free(
+        """
+        import gc, threading
+
+        @devprof.record_function("stretch")
+        def waits():
+            runtime().launch("of the generator")
+            yield
+            runtime().launch("never reached")
+
+        def work(name):
+            with devprof.record_function(name):
+                runtime().launch(f"of {name}")
+
+        def fails():
+            with devprof.record_function("fails"):
+                runtime().launch("before it fails")
+                raise ValueError
+
+        with devprof.profile() as prof:
+            with devprof.record_function("around"):
+                for number in range(3):  # threads that begin and end, the later ones with the ids of earlier ones
+                    thread = threading.Thread(target=work, args=(f"thread {number}",))
+                    thread.start()
+                    thread.join()
+                try:
+                    fails()
+                except ValueError:
+                    runtime().launch("after it failed")
+                generator = waits()
+                next(generator)
+                del generator
+                gc.collect()
+        listed = [[event.name, event.cpu_parent and event.cpu_parent.name] for event in prof.events()]
+        kinds = [[name, parent] for name, parent in listed if not name.startswith(("of ", "or", "before", "after"))]
+        work = [[one.name, one.op] for one in free_work.told(prof.trace)]
+        free_work.say(kinds=sorted(kinds, key=str), work=sorted(work), clean=prof.report.clean)
+        """
+    )
+    assert facts == {
+        "kinds": [
+            ["around", None],
+            ["around", None],  # its span on the device
+            ["fails", "around"],
+            ["fails", None],
+            ["stretch", "around"],
+            ["stretch", "around"],
+            ["stretch", None],
+            *[[f"thread {number}", None] for number in range(3) for _ in range(2)],
+        ],
+        "work": [
+            ["after it failed", "around"],
+            ["before it fails", "fails"],
+            ["of the generator", "stretch"],
+            *[[f"of thread {number}", f"thread {number}"] for number in range(3)],
+        ],
+        "clean": True,
+    }
+
+
 def test_with_torch_absent_its_host_says_so(free: Any) -> None:
     facts = free(
         """
