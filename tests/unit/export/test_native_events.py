@@ -20,7 +20,9 @@ from devprof.export import choice, chrome_trace, events, native_events, text_tab
 from devprof.export.build_spec import CHROME
 from devprof.export.native_chunk import Chunk, Column, Field, Texts
 from devprof.native import find, library_path
+from devprof.pipeline.files import load
 from devprof.store import ItemColumn, ItemKind, Trace
+from tests.unit.export.public_traces import each_public_trace
 from tests.unit.export.test_chrome import small_trace
 from tests.unit.export.test_hostile_traces import traces
 from tests.unit.export.traces import op, trace_of
@@ -52,6 +54,13 @@ def test_both_writers_make_the_same_file_of_any_trace(tmp_path_factory: pytest.T
     assert written(trace, folder, "native") == expected
     with small_pieces():
         assert written(trace, folder, "native") == expected
+
+
+@pytest.mark.usefixtures("native_json")
+@each_public_trace
+def test_both_writers_make_the_same_file_of_a_public_trace(public_trace: Path, tmp_path: Path) -> None:
+    trace = load(public_trace)
+    assert written(trace, tmp_path, "native") == written(trace, tmp_path, "python")
 
 
 def many(floats: np.ndarray[Any, Any], key: str = "f") -> Trace:
