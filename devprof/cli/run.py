@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -79,6 +80,8 @@ def run(
         with_modules=with_modules,
         with_flops=with_flops,
     )
+    if (rank := rank_here()) is not None:
+        prof.add_metadata_json("distributedInfo", json.dumps(rank.as_dict()))
     with prof:
         ended_by = wanted.run()
     sys.stdout.flush()

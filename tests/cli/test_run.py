@@ -167,10 +167,14 @@ def test_the_outputs_name_says_its_format_also_where_the_program_changes_the_fol
 
 
 def test_each_rank_writes_a_file_of_its_own(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text("")
+    (tmp_path / "program.py").write_text("import devprof\nwith devprof.record_function('work'): pass\n")
     for rank in ("0", "1"):
         run("--host", "python", "-o", "out.json.gz", "program.py", cwd=tmp_path, RANK=rank, WORLD_SIZE="2")
-    assert sorted(path.name for path in tmp_path.glob("out*")) == ["out.rank0.json.gz", "out.rank1.json.gz"]
+    paths = sorted(tmp_path.glob("out*"))
+    assert [path.name for path in paths] == ["out.rank0.json.gz", "out.rank1.json.gz"]
+    assert [load(path).facts["metadata"] for path in paths] == [
+        {"distributedInfo": {"rank": rank, "world_size": 2}} for rank in (0, 1)
+    ]
 
 
 WRONG = {
@@ -205,7 +209,9 @@ def test_a_trace_that_cannot_be_written_is_exit_code_2_unless_the_program_failed
 def test_a_torch_program_is_recorded_with_its_ops(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the program uses torch")
     (tmp_path / "program.py").write_text("import torch\ntorch.ones(3) + 1\n")
-    done = run("-a", "cpu", "-o", "out.json", "--record-shapes", "program.py", cwd=tmp_path, KINETO_LOG_LEVEL="6")
+    job = {"KINETO_LOG_LEVEL": "6", "RANK": "0", "WORLD_SIZE": "1"}
+    done = run("-a", "cpu", "-o", "out.json", "--record-shapes", "program.py", cwd=tmp_path, **job)
     assert done.returncode == 0, done.stderr
     assert "aten::add" in names(tmp_path / "out.json")
+    assert load(tmp_path / "out.json").facts["metadata"] == {"distributedInfo": {"rank": 0, "world_size": 1}}
     assert "aten::add" in done.stderr

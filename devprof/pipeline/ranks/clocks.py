@@ -94,8 +94,8 @@ def _by_collectives(calls: Sequence[Mapping[str, Calls]], ranks: Sequence[int]) 
         raise UsageError(
             f"rank {', '.join(map(str, lost))} has no collective operation in common with rank {ranks[0]}, or with one that "
             f"has; found {[sum(map(len, one.values())) for one in calls]} operations in ranks {list(ranks)}. They are known "
-            "by the item 'Collective name', which torch records with record_shapes=True; align='clock' trusts the "
-            "machines' clocks"
+            "by the item 'Collective name', which torch records with record_shapes=True, or by their names (c10d::...); "
+            "align='clock' trusts the machines' clocks"
         )
     return [found[at] for at in range(len(calls))]
 

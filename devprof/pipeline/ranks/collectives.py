@@ -17,7 +17,8 @@ Longs = npt.NDArray[np.int64]
 
 _NAME, _TYPE, _SIZE, _SEQUENCE = "Collective name", "dtype", "In msg nelems", "Seq"
 _GROUP_NAME, _GROUP_ID, _GROUP_RANKS = "Process Group Name", "Process Group ID", "Process Group Ranks"
-_BETWEEN_TWO = ("send", "recv", "isend", "irecv")
+_OPS = "c10d::"
+_BETWEEN_TWO = ("send", "recv", "isend", "irecv", "recv_any_source")
 _SAME_SIZE_EVERYWHERE = ("allreduce", "all_reduce", "broadcast")
 _FARTHEST = 64
 """Two captures may begin this many operations apart."""
@@ -46,12 +47,12 @@ def collectives(trace: Trace) -> Mapping[str, Calls]:
     """Return the collective operations of a trace by process group.
 
     They are taken from device work that says which operation it is; where none does, from host ops that do
-    (``record_param_comms``), each over when the last kernel that it launched was. Messages between two ranks are left out.
+    (``record_param_comms``); where none does either, from torch's ops by their names (``c10d::allreduce_``). An op is over when
+    the last kernel that it launched was. Messages between two ranks are left out.
     """
     events = _calls(trace)
-    names = _texts(
-        trace, events, _NAME, np.array([trace.strings[name] for name in trace.name[events].tolist()], np.str_)
-    )
+    own = [trace.strings[name].removeprefix(_OPS).rstrip("_") for name in trace.name[events].tolist()]
+    names = _texts(trace, events, _NAME, np.array(own, np.str_))
     kept = ~np.isin(names, _BETWEEN_TWO)
     events, names = events[kept], names[kept]
     end_ns = _ends(trace, events)
@@ -100,6 +101,9 @@ def _calls(trace: Trace) -> Longs:
     mask[trace.of_type(ActivityType.COLLECTIVE_COMM)] = True
     if (column := trace.items.get(_NAME)) is not None:
         mask[column.events] = True
+    if not mask.any() and len(trace):
+        named = np.array([text.startswith(_OPS) for text in trace.strings], dtype=np.bool_)
+        mask = named[trace.name] & (trace.activity_type == ActivityType.CPU_OP)
     on_device = mask & trace.on_device
     return np.flatnonzero(on_device if on_device.any() else mask)
 

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from devprof import rules
 from devprof.errors import TraceFileError, UsageError
+from devprof.model import ActivityBatch, GenericTraceActivity
 from devprof.pipeline.ranks import merge
-from devprof.store import ItemKind, PlaceKind, RawJson, Trace, TraceBuilder
+from devprof.store import ItemKind, Place, PlaceKind, RawJson, Row, Trace, TraceBuilder
 from tests.unit.pipeline.rank_traces import BEGIN_NS, KERNEL, LAUNCH, OP, SPAN, Collective, rank_trace
 
 HOUR_NS = 3600 * 10**9
@@ -226,6 +227,18 @@ def test_operations_are_matched_by_their_numbers_where_they_have_them() -> None:
     second = [Collective("allreduce", BEGIN_NS + 1000 * i + 9, {"Seq": i}) for i in range(2, 6)]
     entry = entries(merge([rank_trace(collectives=one) for one in (first, second)], align="collectives"))[1]
     assert (entry["shift_ns"], entry["matched"]) == (-9, 2)
+
+
+def test_without_items_torchs_ops_are_known_by_their_names() -> None:
+    def calls(late_ns: int) -> Trace:
+        builder, names = TraceBuilder(), ["c10d::send", "c10d::allreduce_", "c10d::barrier"]
+        row = builder.row(Row(builder.place(Place(7, PlaceKind.HOST)), 7))
+        ops = [GenericTraceActivity(OP, name, BEGIN_NS, BEGIN_NS + 10 * i + late_ns) for i, name in enumerate(names)]
+        builder.add(ActivityBatch.from_activities(ops), row)
+        return builder.build()
+
+    entry = entries(merge([calls(0), calls(30)], align="collectives"))[1]
+    assert (entry["shift_ns"], entry["matched"]) == (-30, 2)
 
 
 def test_ranks_that_never_met_are_lined_up_through_one_that_met_both() -> None:
