@@ -8,7 +8,7 @@ Never: knows a vendor, asserts how long something takes, or changes the plugin.
 
 from devprof.testing.conformance.bench import Bench, Capture, Settings
 from devprof.testing.conformance.case import REPORTS, ProfilerConformance, without_torch
-from devprof.testing.conformance.checks import CHECKS
+from devprof.testing.conformance.catalogue import CHECKS
 from devprof.testing.conformance.features import features_of
 from devprof.testing.conformance.pages import sections
 from devprof.testing.conformance.report import Finding, Report, State, judge, run_checks, settle

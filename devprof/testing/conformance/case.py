@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NoReturn
 
 from devprof.testing.conformance.bench import Bench, Settings
-from devprof.testing.conformance.checks import CHECKS
+from devprof.testing.conformance.catalogue import CHECKS
 from devprof.testing.conformance.features import features_of
 from devprof.testing.conformance.report import Finding, Report, State, judge, settle
 from devprof.testing.conformance.subject import Subject, made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from devprof.testing.conformance.checks import CHECKS
+from devprof.testing.conformance.catalogue import CHECKS
 from devprof.testing.conformance.needs import NEEDS
 from devprof.testing.conformance.table import DIRECT, HOSTED, Area, Check
 

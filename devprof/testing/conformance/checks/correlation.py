@@ -12,15 +12,22 @@ from devprof.testing.conformance.table import DIRECT, PYTHON_ONLY, CheckFailed, 
 
 __all__: list[str] = []
 
+_OP = 41
 _BIG = (2**31 + 7, 2**32 - 1, 2**32 + 9)
 
 
-def _named(capture: Capture, names: tuple[str, ...], n: int) -> Counter[str]:
-    """Count the kernels by the innermost of these ops around them; those without a known op are left to C402 and C403."""
+def _ops(capture: Capture, n: int) -> list[list[str]]:
+    """Return the names of the ops around each kernel, innermost first."""
     owners = [capture.owners(kernel.linked) for kernel in capture.delivered(n).kernels]
     if not all(owners):
         linked = all(kernel.linked for kernel in capture.seen.kernels)
         raise Undecided("C402" if linked else "C403", "kernels belong to no op that the host knows")
+    return owners
+
+
+def _named(capture: Capture, names: tuple[str, ...], n: int) -> Counter[str]:
+    """Count the kernels by the innermost of these ops around them."""
+    owners = _ops(capture, n)
     return Counter(next((name for name in chain if name in names), "another op") for chain in owners)
 
 
@@ -69,7 +76,8 @@ def carries_the_innermost_range(bench: Bench) -> None:
         bench.device.synchronize()
 
     capture = bench.session(body)
-    kernels = capture.delivered(3).kernels
+    _ops(capture, 3)
+    kernels = capture.seen.kernels
     found = Counter(next(iter(capture.owners(kernel.linked_user)), "no range") for kernel in kernels)
     expect(found == {"range 1": 1, "range 2": 2}, expected={"range 1": 1, "range 2": 2}, found=dict(found))
 
@@ -130,12 +138,14 @@ def work_outside_of_ops_has_no_id(bench: Bench) -> None:
     """
     session = bench.direct()
     session.start()
-    session.launch(1)
+    session.push(_OP)
+    bench.device.launch(1)
+    session.pop()
     bench.device.launch(1)
     kernels = session.finish().kernels
     if len(kernels) != 2:
         raise Undecided("C401", f"{len(kernels)} kernels were delivered where 2 were launched")
-    expect(kernels[1].linked == 0, expected="0 for the second kernel", found=kernels[1].linked)
+    _expect_none(kernels[1].linked, _OP)
 
 
 @check(
@@ -148,20 +158,29 @@ def work_outside_of_ops_has_no_id(bench: Bench) -> None:
 def no_id_of_an_earlier_session(bench: Bench) -> None:
     """A session knows no op of the session before.
 
-    Stops a session inside an op, and launches a kernel outside of every op in the next one.
+    Stops a session inside an op; in the next one launches a kernel outside of every op, and one in an op.
     """
     first = bench.direct()
     first.start()
-    first.push(41)
+    first.push(_OP)
     first.finish()
     second = bench.direct()
     second.start()
     bench.device.launch(1)
+    second.launch(1)
     kernels = second.finish().kernels
     correlation.new_generation()
-    if len(kernels) != 1:
-        raise Undecided("C401", f"{len(kernels)} kernels were delivered where 1 was launched")
-    expect(kernels[0].linked == 0, expected="0", found=kernels[0].linked)
+    if len(kernels) != 2:
+        raise Undecided("C401", f"{len(kernels)} kernels were delivered where 2 were launched")
+    _expect_none(kernels[0].linked, _OP)
+
+
+def _expect_none(linked: int, stale: int) -> None:
+    if linked not in (0, stale):
+        raise Undecided("C402", f"a kernel carries {linked}, which is no op id")
+    expect(
+        linked == 0, expected="0 on the kernel outside of every op", found=f"the id {linked} of an op that has ended"
+    )
 
 
 @check(

@@ -68,8 +68,8 @@ def scheduled_sessions_are_complete(bench: Bench) -> None:
             capture.prof.step()
 
     plan = schedule(wait=1, warmup=1, active=2, repeat=2)
+    bench.work(1).kernels(1)
     capture = bench.session(body, judged=False, schedule=plan, on_trace_ready=ready)
-    bench.work(1).delivered(1)
     sessions = [[call for call in one.calls if call in _ONCE] for one in capture.watched]
     expect(sessions == [list(_ONCE)] * 2, expected=[list(_ONCE)] * 2, found=sessions)
     expect(counts == [2, 2], expected="2 kernels in each of 2 cycles", found=counts)

@@ -58,13 +58,15 @@ def kernels_have_a_start_and_an_end(bench: Bench) -> None:
 def kernels_start_after_their_launch(bench: Bench) -> None:
     """No kernel starts before the call that launched it.
 
-    Launches kernels one by one; devprof notes those that start earlier by more than the clocks may be off.
+    Launches kernels one by one, with a pause between; devprof notes those that start earlier by more than the clocks may be
+    off.
     """
 
     def body(capture: Capture) -> None:
         for _ in range(4):
             bench.launch(1)
             bench.device.synchronize()
+            time.sleep(0.001)
 
     capture = bench.session(body)
     capture.kernels(4)

@@ -1,0 +1,83 @@
+"""Every check catches its broken plugin, and no other one; a right plugin keeps every promise."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import zoo
+from toy import PushedProfiler, ToyDevice, ToyProfiler, ToyStubs, ToyWorkload
+
+from devprof.testing import plugin_of
+from devprof.testing.conformance import (
+    CHECKS,
+    Bench,
+    Check,
+    Device,
+    Finding,
+    Settings,
+    State,
+    Subject,
+    judge,
+    settle,
+)
+
+QUICK = Settings(sessions=60, kernels=1000, drift_s=0.4, ops=300)
+NUMBERS = [check.number for check in CHECKS]
+
+
+def findings_of(make: Any, importable: str = "") -> list[Finding]:
+    """Judge every check, each on a fresh plugin, so that no defect of one session spoils the next check."""
+    found = [_judged(check, make, importable) for check in CHECKS]
+    return [settle(one, found) for one in found]
+
+
+def _judged(check: Check, make: Any, importable: str) -> Finding:
+    plugin, workload = make()
+    with Subject(plugin) as subject:
+        subject.importable = importable
+        return judge(check, Bench(subject, Device(workload), settings=QUICK))
+
+
+def _numbers(findings: list[Finding], state: State) -> set[str]:
+    return {one.check.number for one in findings if one.state is state}
+
+
+def test_every_check_has_its_broken_plugin() -> None:
+    assert [animal.number for animal in zoo.ANIMALS] == NUMBERS
+
+
+@pytest.mark.parametrize("animal", zoo.ANIMALS, ids=lambda animal: f"{animal.number} {animal.defect}")
+def test_a_broken_plugin_is_caught_by_its_own_check_alone(animal: zoo.Animal) -> None:
+    found = findings_of(animal.plugin, animal.importable)
+    failed = {one.check.number: one for one in found if one.state is State.FAILED}
+    expected = {animal.number} | zoo.COMPANIONS.get(animal.number, frozenset())
+    assert set(failed) == expected, "\n".join(one.text for one in failed.values())
+    # what is undecided is so because of a check that failed, or that is undecided itself
+    undecided = [one for one in found if one.state is State.UNDECIDED]
+    assert {one.because_of for one in undecided} <= expected | {one.check.number for one in undecided}
+
+
+@pytest.mark.parametrize("profiler", [ToyProfiler, PushedProfiler])
+def test_a_right_plugin_keeps_every_promise(profiler: type[ToyProfiler]) -> None:
+    def make() -> Any:
+        device = ToyDevice()
+        return plugin_of(profiler(device), stubs=ToyStubs(device)), ToyWorkload(device)
+
+    found = findings_of(make)
+    assert _numbers(found, State.FAILED) == _numbers(found, State.UNDECIDED) == set()
+    assert _numbers(found, State.SKIPPED) == {"C103"} | ({"C307"} if profiler is ToyProfiler else set())
+
+
+def test_a_failure_says_what_was_expected_what_came_why_and_where_it_is_explained() -> None:
+    (animal,) = (one for one in zoo.ANIMALS if one.number == "C407")
+    (finding,) = (one for one in findings_of(animal.plugin) if one.state is State.FAILED)
+    words = [line.strip().partition(":")[0] for line in finding.text.splitlines()]
+    assert words[1:4] == ["expected", "found", "likely cause"]
+    assert finding.text.splitlines()[-1].strip() == "explained in docs/conformance.md#c407"
+    assert finding.text.startswith("C407 A call of the runtime carries the native id of the thread that made it.")
