@@ -13,6 +13,7 @@ from devprof.cli.demo import demo
 from devprof.cli.diff import diff
 from devprof.cli.doctor import doctor
 from devprof.cli.merge import merge
+from devprof.cli.new import new
 from devprof.cli.plugins import plugins
 from devprof.cli.report import report
 from devprof.cli.run import RUN_SETTINGS, run
@@ -30,7 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command(context_settings=RUN_SETTINGS)(run)
-for command in (summary, report, view, diff, validate, convert, merge, plugins, doctor, build, demo):
+for command in (summary, report, view, diff, validate, convert, merge, new, plugins, doctor, build, demo):
     app.command()(command)
 
 
