@@ -27,7 +27,7 @@ from devprof.testing.conformance import (
     settle,
 )
 
-QUICK = Settings(sessions=60, kernels=1000, drift_s=0.4, ops=300)
+QUICK = Settings(sessions=20, kernels=600, drift_s=0.3, ops=300)
 NUMBERS = [check.number for check in CHECKS]
 
 

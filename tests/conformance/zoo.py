@@ -69,11 +69,11 @@ class Animal:
         self.importable = importable
         self._kinds = profiler, session, device, stubs
 
-    def plugin(self) -> tuple[Any, ToyWorkload]:
-        """Return a fresh plugin and its workload."""
+    def plugin(self, torch_device: str | None = None) -> tuple[Any, ToyWorkload]:
+        """Return a fresh plugin, which serves that backend of torch's, and its workload."""
         profiler_kind, session, device_kind, stubs = self._kinds
         device = device_kind()
-        profiler = profiler_kind(device)
+        profiler = profiler_kind(device, torch_device)
         if session is not None:
             profiler.session = session
         return plugin_of(profiler, stubs=stubs(device)), ToyWorkload(device)
