@@ -57,7 +57,7 @@ def launch_of(trace: Trace, events: Longs) -> Longs:
 def by_group(groups: npt.NDArray[np.integer[Any]]) -> Iterator[tuple[int, Longs]]:
     """Yield each group's number and the positions of its members, in their order."""
     # numpy sorts 16-bit numbers by radix, ten times faster than wide ones
-    narrow = groups.astype(np.uint16) if len(groups) and 0 <= groups.min() and groups.max() < 2**16 else groups
+    narrow = groups.astype(np.uint16) if len(groups) and groups.min() >= 0 and groups.max() < 2**16 else groups
     order = np.argsort(narrow, kind="stable")
     ordered = groups[order]
     ends = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
