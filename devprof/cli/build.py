@@ -21,11 +21,12 @@ def native_builds(catalogue: Catalogue | None = None) -> dict[str, NativeBuild]:
     """Return every library that can be built: devprof's own, and those of plugins."""
     from devprof.host.build_spec import RANGES
     from devprof.host.functions.build_spec import FUNCTIONS
+    from devprof.store.readers import JSON
     from devprof.torch.bridge_build import BRIDGE
     from devprof.torch.sink_build import SINK
 
     of_plugins = (catalogue or discover()).native_builds
-    return {spec.name: spec for spec in (BRIDGE, SINK, RANGES, FUNCTIONS, *of_plugins)}
+    return {spec.name: spec for spec in (BRIDGE, SINK, RANGES, FUNCTIONS, JSON, *of_plugins)}
 
 
 def build(

@@ -65,8 +65,8 @@ def assemble(
     said = dict(facts or {})
     for lane in lanes:
         devices = DeviceTracks(builder, lane)
+        parents.append(_add_spans(builder, lane, devices, host))  # first: a span is around its work, also of equal times
         parents.append(_add_records(builder, lane, devices, tracks, host))
-        parents.append(_add_spans(builder, lane, devices, host))
         _describe(said, lane, devices)
     _describe_host(said, recording, clock)
     trace = builder.build(window_start_ns=window_start_ns, window_end_ns=window_end_ns, facts=said)

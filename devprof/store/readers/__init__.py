@@ -6,11 +6,11 @@ Out: a `Trace` whose events have no parent yet; `facts["file"]` holds what was l
 Never: links or nests events, or trusts a file: whatever it holds, the outcome is a trace or a `TraceFileError`.
 """
 
+from devprof.store.readers.build_spec import JSON
 from devprof.store.readers.json_blocks import Progress
 from devprof.store.readers.json_choice import native_decoder, python_decoder
 from devprof.store.readers.json_chunks import Decoder
 from devprof.store.readers.kineto import MAX_BYTES, read_kineto
-from devprof.store.readers.native_build import JSON
 from devprof.store.readers.nsys import is_nsys, read_nsys
 from devprof.store.readers.nvprof import read_nvprof
 

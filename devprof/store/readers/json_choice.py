@@ -15,7 +15,7 @@ def native_decoder(library: ctypes.CDLL) -> Decoder:
     """Return a decoder for one file.
 
     Args:
-        library: that of `native_build.JSON`.
+        library: that of `build_spec.JSON`.
     """
     return NativeDecoder(library, python_decoder())
 

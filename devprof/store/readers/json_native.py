@@ -48,7 +48,7 @@ class NativeDecoder:
     """Decodes one file by the native library.
 
     Args:
-        library: that of `native_build.JSON`.
+        library: that of `build_spec.JSON`.
         twin: decodes what the library does not take.
     """
 

@@ -8,10 +8,10 @@ import functools
 import pytest
 
 from devprof.native import build, load, missing
+from devprof.store.readers.build_spec import JSON
 from devprof.store.readers.json_choice import native_decoder
 from devprof.store.readers.json_chunks import Decoder
 from devprof.store.readers.json_plain import PlainDecoder
-from devprof.store.readers.native_build import JSON
 
 DECODERS = ("native", "msgspec", "json")
 
