@@ -65,7 +65,9 @@ def assemble(
     said = dict(facts or {})
     for lane in lanes:
         devices = DeviceTracks(builder, lane)
-        parents.append(_add_spans(builder, lane, devices, host))  # first: a span is around its work, also of equal times
+        parents.append(
+            _add_spans(builder, lane, devices, host)
+        )  # first: a span is around its work, also of equal times
         parents.append(_add_records(builder, lane, devices, tracks, host))
         _describe(said, lane, devices)
     _describe_host(said, recording, clock)

@@ -15,18 +15,18 @@ RULES: tuple[Rule, ...] = (*times.RULES, *links.RULES, *texts.RULES)
 """Every rule, in the order in which findings come."""
 
 
-def check(trace: Trace, rules: Iterable[Rule] = RULES, *, ignore: Collection[str] = ()) -> list[Finding]:
+def check(trace: Trace, rules: Iterable[Rule] | None = None, *, ignore: Collection[str] = ()) -> list[Finding]:
     """Return what does not hold of a trace; an empty list where all is well.
 
     Args:
         trace: any trace, whoever recorded it.
-        rules: the rules to apply.
+        rules: the rules to apply; None: `RULES`.
         ignore: names of rules to leave out.
 
     Raises:
         UsageError: a name in `ignore` is that of no rule.
     """
-    rules = tuple(rules)
+    rules = RULES if rules is None else tuple(rules)
     if unknown := set(ignore) - {rule.name for rule in rules}:
         raise UsageError(
             f"there is no rule {', '.join(sorted(unknown))}; expected among {[rule.name for rule in rules]}"

@@ -35,7 +35,7 @@ def _host(case: Case) -> HostRecording:
 
 
 def _trace(case: Case, size: int = 1_000) -> tuple[Trace, int]:
-    """The case's trace, and the number of host events in it, behind which the case's records follow."""
+    """The case's trace, and the index of the first of the case's records, behind the host's events and the spans of ranges."""
     host = _host(case)
     records = case.records_at(ZERO_NS)
     batches = [ActivityBatch.from_activities(records[i : i + size]) for i in range(0, len(records), size)]
@@ -50,7 +50,7 @@ def _trace(case: Case, size: int = 1_000) -> tuple[Trace, int]:
     )
     clock = HostClock.started(lambda: 0, lambda: ZERO_NS)
     trace = assemble(host, [lane], clock=clock, window_start_ns=start_ns, window_end_ns=end_ns)
-    return trace, len(host.ranges)
+    return trace, len(host.ranges) + len(trace.of_type(ActivityType.GPU_USER_ANNOTATION))
 
 
 def _is_launch(one: GenericTraceActivity) -> bool:
@@ -72,15 +72,15 @@ PLAIN = [case for case in CASES if not case.uncertainty_ns]
 @pytest.mark.parametrize("size", [1_000, 2], ids=["one batch", "batches of two"])
 @pytest.mark.parametrize("case", PLAIN, ids=str)
 def test_records_hang_on_their_launch_or_their_op_and_arrows_start_where_the_case_says(case: Case, size: int) -> None:
-    trace, n_host = _trace(case, size)
+    trace, first = _trace(case, size)
     kept = [i for i, want in enumerate(case.expected) if isinstance(want, Kept)]
-    names = {n_host + i: f"record {position}" for i, position in enumerate(kept)}
-    names |= {event: trace.name_of(event) for event in range(n_host)} | {-1: "none"}
+    names = {first + i: f"record {position}" for i, position in enumerate(kept)}
+    names |= {event: trace.name_of(event) for event in range(first)} | {-1: "none"}
     start_of = {
-        int(trace.flow_id[event]): names[event] for event in names if event >= n_host and trace.flow_start[event]
+        int(trace.flow_id[event]): names[event] for event in names if event >= first and trace.flow_start[event]
     }
-    for event in range(n_host, n_host + len(kept)):
-        position = kept[event - n_host]
+    for event in range(first, first + len(kept)):
+        position = kept[event - first]
         want = case.expected[position]
         assert isinstance(want, Kept)
         arrow = None if want.arrow is None else f"record {position if want.arrow == OWN else want.arrow}"
@@ -89,7 +89,7 @@ def test_records_hang_on_their_launch_or_their_op_and_arrows_start_where_the_cas
             start_of.get(int(trace.flow_id[event])),
             bool(trace.item("before its launch", event)),
         ) == (_parent(case, position, want), arrow, want.skewed)
-    assert len(trace) - len(trace.of_type(ActivityType.GPU_USER_ANNOTATION)) == n_host + len(kept)
+    assert len(trace) == first + len(kept)
     assert sum(isinstance(want, Gone) for want in case.expected) == len(case.records) - len(kept)
 
 

@@ -108,36 +108,36 @@ def test_a_step_with_two_kernels_is_one_tree_from_the_range_to_the_device() -> N
         ("step", 0, 900),
         ("mm", 10, 200),
         ("add", 300, 400),
+        ("step", 100, 400),
         ("launch mm", 50, 55),
         ("mm kernel", 100, 120),
         ("launch add", 350, 355),
         ("add kernel", 380, 400),
-        ("step", 100, 400),
     ]
-    assert trace.parent.tolist() == [-1, 0, 0, 1, 3, 2, 5, -1]
-    assert trace.activity_type.tolist() == [1, 0, 0, 24, 5, 24, 5, 2]
+    assert trace.parent.tolist() == [-1, 0, 0, -1, 1, 4, 2, 6]
+    assert trace.activity_type.tolist() == [1, 0, 0, 2, 24, 5, 24, 5]
     first, second = 2**30, 2**30 + 1
-    assert trace.id.tolist() == [1, 2, 3, first, first, second, second, 1]
-    assert trace.linked.tolist() == [0, 1, 1, 2, 2, 3, 3, 0]
-    assert trace.linked_user.tolist() == [0, 0, 0, 1, 1, 1, 1, 0]
-    assert trace.flow_id.tolist() == [0, 0, 0, first, first, second, second, 0]
-    assert trace.flow_type.tolist() == [0, 0, 0, 2, 2, 2, 2, 0]
-    assert trace.flow_start.tolist() == [0, 0, 0, 1, 0, 1, 0, 0]
+    assert trace.id.tolist() == [1, 2, 3, 1, first, first, second, second]
+    assert trace.linked.tolist() == [0, 1, 1, 0, 2, 2, 3, 3]
+    assert trace.linked_user.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
+    assert trace.flow_id.tolist() == [0, 0, 0, 0, first, first, second, second]
+    assert trace.flow_type.tolist() == [0, 0, 0, 0, 2, 2, 2, 2]
+    assert trace.flow_start.tolist() == [0, 0, 0, 0, 1, 0, 1, 0]
     assert trace.places == (
         Place(PID, PlaceKind.HOST, "train"),
         Place(0, PlaceKind.DEVICE, "toy device", backend="toy"),
     )
     assert trace.rows == (Row(0, MAIN, f"thread {MAIN} (main)"), Row(1, 0, "queue", 4))
-    assert trace.row.tolist() == [0, 0, 0, 0, 1, 0, 1, 1]
+    assert trace.row.tolist() == [0, 0, 0, 1, 0, 1, 0, 1]
     assert [trace.items_of(event) for event in range(len(trace))] == [
         {},
         {},
         {},
-        {},
-        {"grid": (1, 2, 3)},
-        {},
-        {"grid": (1, 2, 3)},
         {"derived": True},
+        {},
+        {"grid": (1, 2, 3)},
+        {},
+        {"grid": (1, 2, 3)},
     ]
     assert (trace.window_start_ns, trace.window_end_ns) == (START, END)
 
@@ -183,8 +183,19 @@ def test_work_under_a_user_range_alone_belongs_to_that_range() -> None:
     host = recording(user("step", 0, 900, 1))
     result = delivery(launch("launch", 50, 7, 1, around=1), kernel("kernel", 100, 7, 1, around=1))
     trace = trace_of(host, lane(host, result))
-    assert trace.linked.tolist() == [0, 1, 1, 0]
-    assert trace.parent.tolist() == [-1, 0, 1, -1]
+    assert trace.linked.tolist() == [0, 0, 1, 1]
+    assert trace.parent.tolist() == [-1, -1, 0, 2]
+
+
+def test_a_span_stands_before_its_work_so_that_of_equal_times_it_is_drawn_around_it() -> None:
+    host = recording(user("step", 0, 900, 1))
+    trace = trace_of(host, lane(host, delivery(kernel("kernel", 100, 7, 1, around=1))))
+    at = {trace.name_of(event): event for event in range(1, len(trace))}
+    assert (trace.start_ns[at["step"]], trace.end_ns[at["step"]]) == (
+        trace.start_ns[at["kernel"]],
+        trace.end_ns[at["kernel"]],
+    )
+    assert at["step"] < at["kernel"]
 
 
 def test_a_span_of_a_range_that_the_host_did_not_record_is_left_out_and_counted() -> None:
