@@ -6,6 +6,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from devprof import correlation
@@ -64,25 +65,43 @@ class HostRecorder:
         self._is_enabled = False
         self._state = "new"
 
+    def prepare(self) -> None:
+        """Do beforehand what takes long once in a process, such as building what is compiled; else `start` does it.
+
+        Raises:
+            UsageError, BuildError: as `start`.
+        """
+        if self.options.record_ranges:
+            with_choice()
+        if self.options.with_stack and self._tracer is None:
+            from devprof.host.functions import function_tracer
+
+            self._tracer = function_tracer(ticks=self._clock, with_modules=self.options.with_modules)
+
     def start(self) -> None:
         """Begin to record.
 
         Raises:
             SessionError: another recorder records in this process, or this one has started before.
-            UsageError, BuildError: ``DEVPROF_RANGES`` asks for what there is not.
+            UsageError, BuildError: ``DEVPROF_RANGES`` or ``DEVPROF_FUNCTION_TRACER`` asks for what there is not.
         """
         global _active
-        with GATE.lock:
-            if self._state != "new":
-                raise SessionError(f"this recorder is {self._state}; a recorder is used once: make another one")
-            if _active is not None:
-                raise SessionError("another host recorder is recording in this process: stop it before you start one")
-            _active, self._state = self, "recording"
+        is_ours = False
         try:
+            with GATE.lock:
+                if self._state != "new":
+                    raise SessionError(f"this recorder is {self._state}; a recorder is used once: make another one")
+                if _active is not None:
+                    raise SessionError(
+                        "another host recorder is recording in this process: stop it before you start one"
+                    )
+                is_ours, _active, self._state = True, self, "recording"
             self._begin()
-        except BaseException:
-            self._state = "failed"
-            self._end()
+        except BaseException:  # an interrupt may come anywhere
+            if is_ours:
+                self._state = "failed"
+                self._end()
+                self._drop_tracer()
             raise
 
     def toggle(self, enabled: bool) -> None:
@@ -109,14 +128,10 @@ class HostRecorder:
         with GATE.lock:
             self._check_recording()
             is_forked, self._state = self._state == "forked", "stopped"
-        functions = None
-        try:
-            if self._tracer is not None:
-                functions = self._tracer.stop()
-        finally:
-            if not is_forked:
-                self._end()
+        if not is_forked:
+            self._end()
         stopped_ticks = self._clock()
+        functions = None if self._tracer is None else self._tracer.stop()
         if self._mirrors is not None and not is_forked:
             self._mirrors.close()
         from devprof.host.assembling import Gathered, assembled  # numpy is loaded for a result, not for a range
@@ -136,12 +151,7 @@ class HostRecorder:
 
     def _begin(self) -> None:
         options = self.options
-        if options.record_ranges:
-            with_choice()
-        if options.with_stack:
-            from devprof.host.functions import function_tracer
-
-            self._tracer = function_tracer(ticks=self._clock, with_modules=options.with_modules)
+        self.prepare()
         first_id = next_ids()
         self._queues = ThreadQueues(self._clock, options.record_shapes, self._everything, first_id)
         if options.record_ranges:
@@ -166,6 +176,11 @@ class HostRecorder:
                 if replaced is not _provider and replaced is not None:
                     correlation.set_provider(replaced)  # somebody took over meanwhile, and keeps it
             _active = None
+
+    def _drop_tracer(self) -> None:
+        if self._tracer is not None:
+            with suppress(SessionError):  # it was not started, or has undone that itself
+                self._tracer.stop()
 
     def _open(self, enabled: bool) -> None:
         self._is_enabled = enabled

@@ -78,6 +78,13 @@ class PythonHost:
         self.trace_id = ""
         self.stats = ProfilerStats()
         self._options = options
+        self._host_options = HostOptions(
+            record_shapes=options.record_shapes,
+            profile_memory=options.profile_memory,
+            with_stack=options.with_stack and options.cpu is not None,
+            with_modules=options.with_modules,
+            record_ranges=options.cpu is not None,
+        )
         self._plugins = participants(options.devices)
         self._metadata: dict[str, object] = {}
         self._next_launch = FIRST_LAUNCH
@@ -87,16 +94,18 @@ class PythonHost:
     # -- one cycle ----------------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Configure the plugins.
+        """Configure the plugins, and load what records: that must not take from the window.
 
         Raises:
             SessionError: plugins record for somebody else at this moment.
+            UsageError, BuildError: a switch asks for what there is not.
         """
         began = time.perf_counter_ns()
         RECORDING.check(_WHAT)
         self.trace_id = self._options.make_trace_id()
         self._cycle = self._new_cycle()
         try:
+            HostRecorder(self._host_options).prepare()
             self._cycle.capture.prepare({name: kinds for name, (_, kinds) in self._plugins.items()})
         except BaseException:
             self.cancel("the profile could not be prepared")
@@ -218,20 +227,11 @@ class PythonHost:
         return RangeMemoryReporter(self._plugins[plugin][0].capabilities.torch_device or plugin)
 
     def _start(self, cycle: _Cycle) -> None:
-        options, capture = self._options, cycle.capture
+        capture = cycle.capture
         cycle.holder = RECORDING.take(_WHAT)
         cycle.clock = HostClock.started()
         capture.start()
-        recorder = HostRecorder(
-            HostOptions(
-                record_shapes=options.record_shapes,
-                profile_memory=options.profile_memory,
-                with_stack=options.with_stack and options.cpu is not None,
-                with_modules=options.with_modules,
-                record_ranges=options.cpu is not None,
-            ),
-            mirrors=mirrors_of(capture.lanes),
-        )
+        recorder = HostRecorder(self._host_options, mirrors=mirrors_of(capture.lanes))
         cycle.start_ns = cycle.clock.now_ns()
         recorder.start()
         cycle.recorder = recorder

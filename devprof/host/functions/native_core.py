@@ -43,6 +43,16 @@ _SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
 
 
 @functools.cache
+def _build_failure() -> str:
+    """Build the library, and return why it cannot be; a compiler that failed is not asked again at every session."""
+    try:
+        build(FUNCTIONS)
+    except BuildError as error:
+        return str(error)
+    return ""
+
+
+@functools.cache
 def native_library() -> ctypes.PyDLL:
     """Return the library, built on first use unless ``DEVPROF_BUILD=never``.
 
@@ -51,8 +61,8 @@ def native_library() -> ctypes.PyDLL:
     """
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         raise BuildError("the native tracer relies on the GIL, and this Python has none")
-    if os.environ.get("DEVPROF_BUILD") != "never":
-        build(FUNCTIONS)
+    if os.environ.get("DEVPROF_BUILD") != "never" and _build_failure():
+        raise BuildError(_build_failure())
     loaded = load(FUNCTIONS)
     library = ctypes.PyDLL(loaded._name, handle=loaded._handle)
     for name, (result, arguments) in _SIGNATURES.items():

@@ -16,7 +16,7 @@ import pytest
 
 import devprof
 from devprof.errors import BuildError, SessionError, UsageError
-from devprof.host.functions import HOST_TICKS, FunctionTracer, function_tracer
+from devprof.host.functions import HOST_TICKS, FunctionTracer, function_tracer, native_core
 from devprof.model import ActivityType
 from tests.unit.host_functions.trees import Traced, traced
 
@@ -332,8 +332,6 @@ def test_an_unknown_core_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_a_native_core_python_records_and_the_notes_say_why(
     monkeypatch: pytest.MonkeyPatch, tmp_path: os.PathLike[str]
 ) -> None:
-    from devprof.host.functions import native_core
-
     native_core.native_library.cache_clear()
     monkeypatch.setenv("DEVPROF_CACHE", str(tmp_path))
     monkeypatch.setenv("DEVPROF_BUILD", "never")
@@ -357,6 +355,30 @@ def in_another_process(source: str) -> str:
     )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
+
+
+def test_a_compiler_that_fails_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    def fails(spec: object) -> None:
+        asked.append(spec)
+        raise BuildError("the compiler says no")
+
+    monkeypatch.setattr(native_core, "build", fails)
+    monkeypatch.delenv("DEVPROF_BUILD", raising=False)
+    monkeypatch.delenv("DEVPROF_FUNCTION_TRACER", raising=False)
+    caches = (native_core.native_library, native_core._build_failure)
+    for cache in caches:
+        cache.cache_clear()
+    try:
+        for _ in range(3):
+            tracer = function_tracer()
+            assert tracer.core != "native"
+            assert "the compiler says no" in tracer._core.notes[-1]
+    finally:
+        for cache in caches:
+            cache.cache_clear()
+    assert len(asked) == 1
 
 
 @pytest.mark.usefixtures("core")
