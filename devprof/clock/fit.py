@@ -16,6 +16,7 @@ import numpy.typing as npt
 from devprof.clock.bursts import Burst, bursts_of
 from devprof.clock.line import TOLERANCE_NS, Line, Points, fit_line, points_of, steps_in
 from devprof.clock.rate import Rate
+from devprof.clock.sampling import READINGS
 from devprof.contract import ClockDomain, ClockSample
 from devprof.errors import CaptureError, UsageError
 
@@ -132,7 +133,8 @@ def _anchored(
 def _fitted(n_samples: int, domain: ClockDomain, rate: Rate, bursts: list[Burst], warnings: list[str]) -> Fit:
     reference = bursts[len(bursts) // 2]
     points = points_of(bursts, reference, rate)
-    line, doubts = _line(points)
+    # start and stop of a session under a millisecond are one burst, in which no drift has time to matter
+    line, doubts = _line(points, is_short=bursts[0].size > READINGS)
     return Fit(
         domain=domain,
         reference_ticks=reference.ticks,
@@ -147,9 +149,10 @@ def _fitted(n_samples: int, domain: ClockDomain, rate: Rate, bursts: list[Burst]
     )
 
 
-def _line(points: Points) -> tuple[Line, list[str]]:
+def _line(points: Points, *, is_short: bool) -> tuple[Line, list[str]]:
     if len(points) == 1:
-        return _flat(points), ["one burst of samples only: the nominal rate is used, and drift is unknown"]
+        doubts = ["one burst of samples only: the nominal rate is used, and drift is unknown"]
+        return _flat(points), [] if is_short else doubts
     if np.ptp(points.x_ns) == 0:
         return _flat(points), ["the device's clock stood still between samples: is it running?"]
     line = fit_line(points)

@@ -8,10 +8,13 @@ from collections.abc import Callable
 from devprof.contract import ClockSample
 from devprof.errors import UsageError
 
-__all__ = ["sample"]
+__all__ = ["READINGS", "sample"]
+
+READINGS = 5
+"""Readings in a burst."""
 
 
-def sample(read_device: Callable[[], int], now_ns: Callable[[], int], n: int = 5) -> list[ClockSample]:
+def sample(read_device: Callable[[], int], now_ns: Callable[[], int], n: int = READINGS) -> list[ClockSample]:
     """Take a burst of bracketed readings.
 
     The first reading of a burst is often slow (cold code, a sleeping device); the fit takes the one with the smallest bracket.

@@ -57,6 +57,13 @@ def test_one_burst_uses_the_nominal_rate_and_says_so() -> None:
     assert fit.warnings == ("one burst of samples only: the nominal rate is used, and drift is unknown",)
 
 
+def test_start_and_stop_within_a_millisecond_are_one_burst_and_no_doubt() -> None:
+    samples = _burst(NOW_NS, 2_400, n=5) + _burst(NOW_NS + 50_000, 52_400, n=5)
+    fit = Fit.from_samples(samples, NS_CLOCK)
+    assert (fit.n_bursts, fit.warnings) == (1, ())
+    assert _convert(fit, 2_400, 52_400) == [NOW_NS, NOW_NS + 50_000]
+
+
 def test_a_virtual_clock_is_anchored_at_the_sessions_start_and_exact() -> None:
     domain = ClockDomain("virtual", virtual=True)
     samples = [
