@@ -8,6 +8,7 @@ import typer
 
 from devprof import __version__
 from devprof.cli.build import build
+from devprof.cli.conform import conform
 from devprof.cli.convert import convert
 from devprof.cli.demo import demo
 from devprof.cli.diff import diff
@@ -31,7 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command(context_settings=RUN_SETTINGS)(run)
-for command in (summary, report, view, diff, validate, convert, merge, new, plugins, doctor, build, demo):
+for command in (summary, report, view, diff, validate, convert, merge, new, conform, plugins, doctor, build, demo):
     app.command()(command)
 
 

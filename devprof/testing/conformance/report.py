@@ -142,13 +142,17 @@ class Report:
                 tried = sum(one.state is not State.SKIPPED for one in of_area)
                 lines.append(f"{area.value}: {held} of {tried}")
             lines += [f"  {line}" for one in of_area if one.state is not State.HELD for line in one.text.splitlines()]
-        if self.features:
-            n = sum(self.features.values())
-            absent = ", ".join(name for name, there in self.features.items() if not there)
-            there = ", ".join(name for name, there in self.features.items() if there)
-            lines.append(f"Features of CUDA's traces: {n} of {len(self.features)}")
-            lines += [f"  there: {there}", *([f"  absent: {absent}"] if absent else [])]
-        return [*lines, self.summary]
+        return [*lines, *self.feature_lines(), self.summary]
+
+    def feature_lines(self) -> list[str]:
+        """Return which features of CUDA's traces are there, as lines for a person; none where that is not known."""
+        if not self.features:
+            return []
+        there, absent = (
+            [name for name, is_there in self.features.items() if is_there is wanted] for wanted in (True, False)
+        )
+        head = f"Features of CUDA's traces: {len(there)} of {len(self.features)}"
+        return [head, f"  there: {', '.join(there)}", *([f"  absent: {', '.join(absent)}"] if absent else [])]
 
     def as_dict(self) -> dict[str, object]:
         """Return the report as JSON values."""

@@ -173,8 +173,8 @@ def each_stream_has_its_number(bench: Bench) -> None:
 def memory_reports_balance(bench: Bench) -> None:
     """An allocation is reported with its size, and its release with the same size, negative.
 
-    Allocates and frees a megabyte in a session with `profile_memory=True`, and reads the reports from the trace. Under torch they
-    may also come from the backend's own allocator.
+    Allocates and frees a megabyte in a session with `profile_memory=True`, and reads the reports from the trace. Under torch
+    they may also come from the backend's own allocator.
     """
 
     def body(capture: Capture) -> None:
