@@ -105,7 +105,7 @@ def test_the_tests_of_a_fresh_package_are_green_under_torch_and_skip_only_what_t
 ) -> None:
     pytest.importorskip("torch", reason="these checks run on torch")
     # without the simulated device, which would have torch's one name for such devices
-    printed, counts = plain.tests(TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    printed, counts = plain.tests(DEVPROF_OPENREG="0")
     assert counts["passed"] >= 70, printed
     reasons = set(re.findall(r"skipped: needs a (.*)", printed))
     assert "under torch" not in printed

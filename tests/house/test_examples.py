@@ -16,7 +16,7 @@ pytest.importorskip("torch", reason="these tests run on torch")
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-PAGES = (README, ROOT / "docs/profiling.md")
+PAGES = (README, ROOT / "docs/profiling.md", ROOT / "docs/tutorial.md")
 EXAMPLES = ROOT / "examples"
 BLOCK = re.compile(r"<!-- (code|output): (.+?) -->\n```\w*\n(.*?)```\n", re.DOTALL)
 NUMBER = re.compile(r"\d+(?:\.\d+)?")

@@ -1,0 +1,1 @@
+"""The profiler backend my-npu."""
