@@ -84,6 +84,8 @@ class profile(Results):
         Raises:
             UsageError: an argument is wrong, or does not fit the host.
         """
+        _expect_callable("schedule", schedule, "a function from the step to its ProfilerAction, see devprof.schedule")
+        _expect_callable("on_trace_ready", on_trace_ready, "a function of this profile")
         super().__init__(accumulate=acc_events, with_stack=with_stack)
         self._ids = TraceIds(custom_trace_id_callback)
         options = profile_options(
@@ -336,6 +338,11 @@ class profile(Results):
         range_, self._step_range = self._step_range, None
         if range_ is not None:
             range_.__exit__(None, None, None)
+
+
+def _expect_callable(name: str, value: object, expected: str) -> None:
+    if value is not None and not callable(value):
+        raise UsageError(f"{name} is {value!r}; expected {expected}")
 
 
 def _mapping(value: object) -> dict[str, object]:

@@ -332,5 +332,11 @@ def test_a_host_that_does_not_exist_is_refused_with_those_that_do() -> None:
         profile(host="rust")
 
 
+@pytest.mark.parametrize("name", ["schedule", "on_trace_ready"])
+def test_what_cannot_be_called_is_no_schedule_and_no_callback(name: str) -> None:
+    with pytest.raises(UsageError, match=f"{name} is 3; expected a function"):
+        profile(**{name: 3})
+
+
 def test_ranges_are_the_front_doors_own() -> None:
     assert devprof.host.record_function is __import__("devprof").record_function
