@@ -17,6 +17,7 @@ NAMES = (
     "averages",
     "stop_to_table",
     "export",
+    "loading",
     "perfetto",
 )
 
