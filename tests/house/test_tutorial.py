@@ -21,6 +21,7 @@ FINISHED = ROOT / "examples/tutorial/my-npu"
 REPLACED = {"src/my_npu/device.py", "src/my_npu/workload.py"}
 ADDED = {"demo_torch.py", "src/npu_sdk/__init__.py"}
 OUTPUT = re.compile(r"<!-- output: (.+?) -->\n```\n(.*?)```\n", re.DOTALL)
+LEFT_BY_TOOLS = re.compile(r"(^|/)(\.\w+_cache|__pycache__|build|[\w.-]+\.egg-info)/|\.trace\.json$")
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
@@ -93,7 +94,7 @@ def test_the_folder_is_what_devprof_new_writes_but_for_what_the_page_replaces() 
         for path in written.keys() - REPLACED:
             (FINISHED / path).write_text(written[path], encoding="utf-8")
     found = {str(path.relative_to(FINISHED)): path for path in FINISHED.rglob("*") if path.is_file()}
-    made_by_tools = {path for path in found if "egg-info" in path or "__pycache__" in path or path.startswith("build/")}
+    made_by_tools = {path for path in found if LEFT_BY_TOOLS.search(path)}
     assert set(found) - made_by_tools - ADDED == set(written)
     texts = {path: found[path].read_text(encoding="utf-8") for path in written}
     assert {path for path, text in written.items() if texts[path] != text} == REPLACED, (

@@ -1,9 +1,9 @@
 """An op of your own under an unchanged torch.profiler: `python demo_torch.py`."""
 
+import devprof
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-import devprof
 from my_npu import device
 
 

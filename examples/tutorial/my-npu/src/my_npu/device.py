@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Set
 from dataclasses import dataclass
 
-import npu_sdk
-
 from devprof import correlation
+
+import npu_sdk
 
 DEVICES = 1
 STREAMS = 2
@@ -38,7 +37,7 @@ class Record:
 
 _lock = threading.Lock()
 _calls: dict[int, Record] = {}  # by the SDK's sequence number
-_kinds: Set[str] = frozenset()
+_kinds: frozenset[str] = frozenset()
 _is_on = False
 
 
@@ -79,7 +78,7 @@ def now_ticks() -> int:
     return npu_sdk.read_clock()
 
 
-def enable(kinds: Set[str]) -> None:
+def enable(kinds: frozenset[str]) -> None:
     """Keep records of these kinds from now on."""
     global _kinds, _is_on
     _kinds = _kinds | kinds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Collection, Sequence
 
 from devprof.contract import Capabilities, IActivityProfiler, SessionConfig, hookimpl
 from devprof.model import ActivityType
@@ -27,13 +27,13 @@ class Profiler(IActivityProfiler):
         """Return what the plugin is; the version is that of the contract it was written for."""
         return Capabilities(contract_version=(1, 0), torch_device=TORCH_DEVICE, description="a fake device")
 
-    def available_activities(self) -> Set[ActivityType]:
+    def available_activities(self) -> frozenset[ActivityType]:
         """Return the kinds that the device can record."""
         return frozenset(KINDS)
 
     def configure(
         self,
-        activity_types: Set[ActivityType],
+        activity_types: Collection[ActivityType],
         config: SessionConfig,
         *,
         ts_ms: int | None = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Collection, Sequence
 
 from devprof.contract import ActivityLogger, ClockDomain, GetLinkedActivity, IActivityProfilerSession
 from devprof.model import ActivityType, BatchBuilder, DeviceInfo, GenericTraceActivity, ResourceInfo
@@ -24,7 +24,7 @@ _TYPES = {kind: activity_type for activity_type, kind in KINDS.items()}
 class Session(IActivityProfilerSession):
     """devprof calls these methods in the order in which they stand here."""
 
-    def __init__(self, activity_types: Set[ActivityType]) -> None:
+    def __init__(self, activity_types: Collection[ActivityType]) -> None:
         """Prepare a capture of these kinds; it may never be started."""
         self._kinds = frozenset(KINDS[activity_type] for activity_type in activity_types)
         self._is_recording = False
