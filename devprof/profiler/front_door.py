@@ -84,8 +84,6 @@ class profile(Results):
         Raises:
             UsageError: an argument is wrong, or does not fit the host.
         """
-        _expect_callable("schedule", schedule, "a function from the step to its ProfilerAction, see devprof.schedule")
-        _expect_callable("on_trace_ready", on_trace_ready, "a function of this profile")
         super().__init__(accumulate=acc_events, with_stack=with_stack)
         self._ids = TraceIds(custom_trace_id_callback)
         options = profile_options(
@@ -104,7 +102,7 @@ class profile(Results):
             with_modules=with_modules,
             acc_events=acc_events,
         )
-        self.on_trace_ready = on_trace_ready
+        self.on_trace_ready = _callable("on_trace_ready", on_trace_ready, "a function of this profile")
         self._host = make_host(host, options)
         moves = {
             Move.PREPARE: self._host.prepare,
@@ -112,7 +110,7 @@ class profile(Results):
             Move.STOP: self._stopped,
             Move.TRACE_READY: self._trace_ready,
         }
-        self._driver = Driver(schedule or always_record, moves, stopped_early=self._host.stopped_early)
+        self._driver = Driver(_plan(schedule), moves, stopped_early=self._host.stopped_early)
         self._names_steps = schedule is not None
         self._step_range: record_function | None = None
         self._run: Run | None = None
@@ -340,9 +338,17 @@ class profile(Results):
             range_.__exit__(None, None, None)
 
 
-def _expect_callable(name: str, value: object, expected: str) -> None:
+def _plan(schedule: object) -> Callable[[int], object]:
+    plan: Callable[[int], object] | None = _callable(
+        "schedule", schedule, "a function of the step, see devprof.schedule"
+    )
+    return plan or always_record
+
+
+def _callable(name: str, value: Any, expected: str) -> Any:
     if value is not None and not callable(value):
         raise UsageError(f"{name} is {value!r}; expected {expected}")
+    return value
 
 
 def _mapping(value: object) -> dict[str, object]:
