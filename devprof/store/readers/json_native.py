@@ -94,7 +94,8 @@ class _Numbers:
             self._known = np.concatenate([self._known, more])
         found = self._known[own]
         if (found < 0).any():
-            new = np.unique(own[found < 0])
+            missed = own[found < 0]
+            new = missed[np.sort(np.unique(missed, return_index=True)[1])]  # in the order of the events
             self._known[new] = [ask(number) for number in new.tolist()]
             found = self._known[own]
         return found

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from devprof.errors import TraceFileError
@@ -98,17 +98,20 @@ def _outcome(path: Path, *, decoder: str, piece_bytes: int) -> Trace | str:
 
 
 def _seen(trace: Trace | str) -> object:
+    """Return all that a trace says, whatever order keys are in."""
     if isinstance(trace, str):
         return trace
     columns = ("activity_type", "start_ns", "end_ns", "row", "id", "linked", "flow_id", "flow_start", "parent")
     names = [trace.name_of(event) for event in range(len(trace))]
-    items = [{key: repr(value) for key, value in trace.items_of(event).items()} for event in range(len(trace))]
-    counters = {key: column.values.tolist() for key, column in trace.counters.items()}
+    items = [sorted((key, repr(value)) for key, value in trace.items_of(event).items()) for event in range(len(trace))]
+    counters = sorted((key, column.values.tolist()) for key, column in trace.counters.items())
     fixed = [np.asarray(getattr(trace, key)).tolist() for key in columns]
-    return repr((names, items, counters, fixed, trace.places, trace.rows, trace.facts))
+    facts = json.dumps(trace.facts, sort_keys=True)
+    return repr((names, items, counters, fixed, trace.places, trace.rows, facts))
 
 
 @by_decoder
+@example(edits=[(400, 8, b'"'), (2269, 12, b'"')], piece_bytes=64)  # what a cut that was no good had seen came first
 @settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(edits=_EDITS, piece_bytes=st.sampled_from([64, 700, 1 << 20]))
 def test_edited_json_reads_the_same_by_every_decoder(
