@@ -37,6 +37,10 @@ from devprof.torch.request import Request
 
 __all__ = ["TorchSession"]
 
+_SET_PROFILE = (
+    ctypes.pythonapi.PyEval_SetProfile
+)  # looked up here: the first look-up takes long, and would be in the user's trace
+
 _WHAT = "a torch.profiler session with devprof plugins"
 
 
@@ -166,7 +170,7 @@ class TorchSession:
         recorded = lib.devprof_record_function(0)
         if self._request.with_stack:
             # torch's tracer owns this thread's profile function and takes it off itself when it stops
-            ctypes.pythonapi.PyEval_SetProfile(None, None)
+            _SET_PROFILE(None, None)
         try:
             self._drain_on_thread(end_ns)
         finally:
