@@ -39,7 +39,7 @@ __all__ = ["TorchSession"]
 
 _SET_PROFILE = (
     ctypes.pythonapi.PyEval_SetProfile
-)  # looked up here: the first look-up takes long, and would be in the user's trace
+)  # the first look-up takes long: not in the user's trace
 
 _WHAT = "a torch.profiler session with devprof plugins"
 
