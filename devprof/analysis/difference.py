@@ -5,13 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from devprof.analysis.answer import Answer
-from devprof.analysis.grouping import totals_by
-from devprof.model import ActivityType
+from devprof.analysis.columns import Longs
+from devprof.analysis.grouping import counts_and_sums
+from devprof.model import ActivityType, Role
 from devprof.store import ROLES, Trace
 
 __all__ = ["diff"]
 
-_LEFT_OUT = {ActivityType.GPU_USER_ANNOTATION, ActivityType.PYTHON_FUNCTION, ActivityType.CPU_INSTANT_EVENT}
+_LEFT_OUT = len(ROLES)
+_PART_OF_TYPE = np.full(256, ROLES.index(Role.OTHER), dtype=np.int64)
+"""Of each kind of activity the number of its role, or that of what is left out."""
+for _kind in ActivityType:
+    _PART_OF_TYPE[_kind] = ROLES.index(_kind.role)
+for _kind in (ActivityType.GPU_USER_ANNOTATION, ActivityType.PYTHON_FUNCTION, ActivityType.CPU_INSTANT_EVENT):
+    _PART_OF_TYPE[_kind] = _LEFT_OUT
 Key = tuple[str, str, str]
 _COLUMNS = (
     *("name", "kind", "backend", "change", "count_before", "count_after", "total_before_ns", "total_after_ns"),
@@ -44,19 +51,27 @@ def diff(before: Trace, after: Trace) -> Answer:
 
 
 def _totals(trace: Trace) -> dict[Key, tuple[int, int]]:
-    kept = np.flatnonzero(~np.isin(trace.activity_type, [int(kind) for kind in _LEFT_OUT]))
     backends = sorted({place.backend for place in trace.places})
-    backend_of_place = np.array([backends.index(p.backend) for p in trace.places] or [0], dtype=np.int64)
-    group = backend_of_place[trace.place[kept]] * len(ROLES) + trace.role[kept]
-    group = group * max(len(trace.strings), 1) + trace.name[kept]
-    found = totals_by(group, np.maximum(trace.duration_ns[kept], 0))
+    n_names = max(len(trace.strings), 1)
+    backend = np.array([backends.index(trace.places[row.place].backend) for row in trace.rows] or [0], dtype=np.int64)
+    first_of_row, first_of_type = backend * (_LEFT_OUT + 1) * n_names, _PART_OF_TYPE * n_names
+
+    def groups_and_values(part: slice) -> tuple[Longs, Longs]:
+        group = first_of_row[trace.row[part]]
+        group += first_of_type[trace.activity_type[part]]
+        group += trace.name[part]
+        return group, np.maximum(trace.end_ns[part] - trace.start_ns[part], 0)
+
+    found = counts_and_sums(groups_and_values, len(trace), len(backends) * (_LEFT_OUT + 1) * n_names)
     totals: dict[Key, tuple[int, int]] = {}
     for number, n, ns in zip(found.group.tolist(), found.count.tolist(), found.total.tolist(), strict=True):
-        rest, name = divmod(number, max(len(trace.strings), 1))
-        backend, role = divmod(rest, len(ROLES))
+        rest, name = divmod(number, n_names)
+        of_backend, role = divmod(rest, _LEFT_OUT + 1)
+        if role == _LEFT_OUT:
+            continue
         text = trace.strings[name]
         text = "ProfilerStep" if text.startswith("ProfilerStep#") else text
-        key = (text, ROLES[role].value, backends[backend])
+        key = (text, ROLES[role].value, backends[of_backend])
         seen = totals.get(key, (0, 0))
         totals[key] = (seen[0] + n, seen[1] + ns)
     return totals

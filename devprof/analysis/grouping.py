@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from devprof.analysis.intervals import Longs
 
-__all__ = ["Totals", "totals_by"]
+__all__ = ["Sums", "Totals", "counts_and_sums", "totals_by"]
 
 _DENSE = 1 << 20
+_PART = 1 << 16
 _EXACT_IN_FLOAT = 2**53
 
 
@@ -44,6 +46,36 @@ def totals_by(group: Longs, values: Longs) -> Totals:
     np.maximum.at(most, codes, values)
     some = count > 0
     return Totals(numbers[some], count[some], _sums(codes, values, len(numbers))[some], least[some], most[some])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sums:
+    """Figures of each group that occurs, by ascending number of the group; all (k,) int64."""
+
+    group: Longs
+    count: Longs
+    total: Longs
+
+
+def counts_and_sums(part: Callable[[slice], tuple[Longs, Longs]], n: int, n_groups: int) -> Sums:
+    """Return count and sum of the values in each group, made in parts that stay in the processor's cache.
+
+    Args:
+        part: gives the groups and the values of some of the n, both from 0.
+        n: how many there are.
+        n_groups: how many groups there may be.
+    """
+    if n_groups > max(_DENSE, 4 * n):
+        found = totals_by(*part(slice(None)))
+        return Sums(found.group, found.count, found.total)
+    count, total = np.zeros(n_groups, dtype=np.int64), np.zeros(n_groups, dtype=np.int64)
+    step = max(_PART, n_groups)
+    for begin in range(0, n, step):
+        codes, values = part(slice(begin, begin + step))
+        count += np.bincount(codes, minlength=n_groups)
+        total += _sums(codes, values, n_groups)
+    some = np.flatnonzero(count)
+    return Sums(some, count[some], total[some])
 
 
 def _sums(codes: Longs, values: Longs, n: int) -> Longs:

@@ -19,16 +19,15 @@ def union(start_ns: Longs, end_ns: Longs) -> Intervals:
         start_ns, end_ns: (n,) int64; an interval that ends before it starts counts as empty.
     """
     real = end_ns > start_ns
-    start, end = start_ns[real], end_ns[real]
+    start, end = (start_ns, end_ns) if real.all() else (start_ns[real], end_ns[real])
     if len(start) == 0:
         return start, end
     if (start[1:] < start[:-1]).any():
         order = np.argsort(start, kind="stable")
         start, end = start[order], end[order]
     reached = np.maximum.accumulate(end)
-    first = np.concatenate([[True], start[1:] > reached[:-1]])
-    last = np.append(np.flatnonzero(first)[1:] - 1, len(start) - 1)
-    return start[first], reached[last]
+    first = np.append(0, np.flatnonzero(start[1:] > reached[:-1]) + 1)
+    return start[first], reached[np.append(first[1:], len(start)) - 1]
 
 
 def length_ns(intervals: Intervals) -> int:
@@ -61,9 +60,10 @@ def covered_at(intervals: Intervals, start_ns: Longs, end_ns: Longs) -> Longs:
 
 def _covered_before(intervals: Intervals, time_ns: Longs) -> Longs:
     start, end = intervals
-    total = np.concatenate([[0], np.cumsum(end - start)])
+    if len(start) == 0 or len(time_ns) == 0:
+        return np.zeros(len(time_ns), dtype=np.int64)
+    total = np.append(0, np.cumsum(end - start))
     at = np.searchsorted(start, time_ns, "right")
-    inside = np.zeros(len(time_ns), dtype=np.int64)
-    some = at > 0
-    inside[some] = np.maximum(end[at[some] - 1] - time_ns[some], 0)
-    return total[at] - inside
+    # before the first one there is none to be inside of
+    end_before = np.append(min(int(start[0]), int(time_ns.min())), end)
+    return total[at] - np.maximum(end_before[at] - time_ns, 0)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
-from devprof.analysis.answer import Answer
-from devprof.analysis.intervals import Longs
-from devprof.analysis.work import by_group, launch_of, work
+from devprof.analysis.answer import Answer, Column
+from devprof.analysis.columns import Longs, distinct
+from devprof.analysis.segments import begins, lifted_apart, sorted_within
+from devprof.analysis.work import launch_of, places_of, work
 from devprof.store import Trace
 
 __all__ = ["launch_latency", "queue_length"]
+
+Rows = npt.NDArray[np.int32]
+_PARTS = {"min_ns": 0.0, "median_ns": 0.5, "p95_ns": 0.95, "max_ns": 1.0}
 
 
 def launch_latency(trace: Trace) -> Answer:
@@ -19,20 +24,26 @@ def launch_latency(trace: Trace) -> Answer:
     ``p95_ns``, ``max_ns``, ``early`` (work that starts before its launch: clocks that disagree).
     """
     events, launch = _launched(trace)
+    names, group = distinct(trace.name[launch], len(trace.strings))
+    n_names, n_groups = max(len(names), 1), len(trace.places) * len(names)
+    group += places_of(trace, events).astype(np.int64) * n_names
     latency_ns = trace.start_ns[events] - trace.start_ns[launch]
-    group = trace.place[events].astype(np.int64) * max(len(trace.strings), 1) + trace.name[launch]
-    rows = []
-    for number, positions in by_group(group):
-        some = latency_ns[positions]
-        least, median, p95, most = np.percentile(some, [0, 50, 95, 100], method="lower").tolist()
-        place, name = divmod(number, max(len(trace.strings), 1))
-        facts = {"device": trace.places[place].title, "launch": trace.strings[name], "count": len(some)}
-        spread = {"min_ns": least, "median_ns": median, "p95_ns": p95, "max_ns": most}
-        rows.append({**facts, **spread, "early": int(np.count_nonzero(some < 0))})
-    names = ("device", "launch", "count", "min_ns", "median_ns", "p95_ns", "max_ns", "early")
+    early = np.bincount(group[latency_ns < 0], minlength=n_groups)
+    latency_ns = sorted_within(group, latency_ns, n_groups)
+    count = np.bincount(group, minlength=n_groups)
+    first = np.cumsum(count) - count
+    found = np.flatnonzero(count)
+    count, first = count[found], first[found]
+    columns: dict[str, Column] = {
+        "device": [trace.places[place].title for place in (found // n_names).tolist()],
+        "launch": [trace.strings[name] for name in names[found % n_names].tolist()],
+        "count": count,
+        **{key: latency_ns[first + ((count - 1) * part).astype(np.int64)] for key, part in _PARTS.items()},
+        "early": early[found],
+    }
     lost = len(work(trace)) - len(events)
     notes = (f"{lost} device records without a known launch are left out",) if lost else ()
-    return Answer("launch latency", {name: [row[name] for row in rows] for name in names}, notes)
+    return Answer("launch latency", columns, notes)
 
 
 def queue_length(trace: Trace) -> Answer:
@@ -41,20 +52,36 @@ def queue_length(trace: Trace) -> Answer:
     Columns: ``row`` (index of the stream's row), ``time_ns`` (Unix ns), ``queued`` (from that time on).
     """
     events, launch = _launched(trace)
-    rows, times, queued = [], [], []
-    for row, positions in by_group(trace.row[events]):
-        enter_ns, leave_ns = trace.start_ns[launch[positions]], trace.start_ns[events[positions]]
-        real = leave_ns > enter_ns
-        time_ns = np.concatenate([enter_ns[real], leave_ns[real]])
-        change = np.repeat([1, -1], np.count_nonzero(real))
-        order = np.lexsort((change, time_ns))  # of what happens at one time, work that begins comes first
-        last = np.append(np.diff(time_ns[order]) != 0, True)[: len(order)]
-        times.append(time_ns[order][last])
-        queued.append(np.cumsum(change[order])[last])
-        rows.append(np.full(len(times[-1]), row))
-    none: list[Longs] = [np.empty(0, dtype=np.int64)]
-    columns = {"row": rows, "time_ns": times, "queued": queued}
-    return Answer("queue length", {name: np.concatenate(parts or none) for name, parts in columns.items()})
+    row, time_ns, change = _changes(trace.row[events], trace.start_ns[launch], trace.start_ns[events], len(trace.rows))
+    queued = np.cumsum(change, out=change)  # what enters a stream leaves it: the next one begins with 0
+    last = np.append(begins(row)[1:] | (time_ns[1:] != time_ns[:-1]), True)[: len(row)]
+    at = np.flatnonzero(last)
+    return Answer("queue length", {"row": row[at], "time_ns": time_ns[at], "queued": queued[at]})
+
+
+def _changes(row: Rows, enter_ns: Longs, leave_ns: Longs, n_rows: int) -> tuple[Longs, Longs, Longs]:
+    """Return, by row and time, when something enters (1) or leaves (-1) a queue; of what happens at once, leaving is first.
+
+    What does not leave after it entered is left out.
+    """
+    real = leave_ns > enter_ns
+    if not real.all():
+        row, enter_ns, leave_ns = row[real], enter_ns[real], leave_ns[real]
+    rows, time_ns = np.concatenate([row, row]), np.concatenate([leave_ns, enter_ns])
+    key, shift = lifted_apart(rows, time_ns, n_rows, factor=2)
+    if key is None:
+        order = np.lexsort((np.arange(len(rows)) >= len(row), time_ns, rows))
+        return rows[order].astype(np.int64), time_ns[order], np.where(order < len(row), -1, 1)
+    key <<= 1
+    key[len(row) :] |= 1
+    key.sort(kind="stable")  # two runs of each row, most often
+    change = key & 1
+    change <<= 1
+    change -= 1
+    key >>= 1
+    in_order = np.repeat(np.arange(n_rows), np.bincount(rows, minlength=n_rows))
+    key -= shift[in_order]
+    return in_order, key, change
 
 
 def _launched(trace: Trace) -> tuple[Longs, Longs]:

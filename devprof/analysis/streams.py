@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from devprof.analysis.answer import Answer
-from devprof.analysis.intervals import Longs, covered_at, length_ns, union
-from devprof.analysis.work import by_group, launch_of, work
+from devprof.analysis.answer import Answer, Column
+from devprof.analysis.intervals import Longs, covered_at, union
+from devprof.analysis.segments import begins, order_within, run_sums, running_max
+from devprof.analysis.work import by_group, launch_of, places_of, work
 from devprof.store import Trace
 
 __all__ = ["CAUSES", "idle_gaps", "stream_usage"]
@@ -22,6 +24,9 @@ CAUSES = ("host wait", "launch latency", "dependency", "between work", "unknown"
 - between work: it was queued behind the work before it, and the device did nothing else.
 - unknown: its launch is not in the trace.
 """
+
+
+_NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,13 +47,7 @@ class Gaps:
 
 def idle_gaps(trace: Trace) -> Gaps:
     """Return the idle times of every stream, with their causes. The time before its first and after its last work is none."""
-    events = work(trace)
-    found = [_gaps_of_row(trace, events[positions]) for _, positions in by_group(trace.row[events])]
-    after, start_ns = (np.concatenate([*part, np.empty(0, np.int64)]) for part in zip(*found, strict=True)) if found else (
-        np.empty(0, np.int64), np.empty(0, np.int64)
-    )  # fmt: skip
-    end_ns = trace.start_ns[after]
-    return Gaps(after, start_ns, end_ns, _causes(trace, events, after, start_ns, end_ns))
+    return _gaps_of(trace, _streams_of(trace))
 
 
 def stream_usage(trace: Trace) -> Answer:
@@ -57,58 +56,108 @@ def stream_usage(trace: Trace) -> Answer:
     Columns: ``device``, ``stream``, ``count`` of its work, ``span_ns``, ``busy_ns``, ``busy_share``, and for each cause of
     idleness ``idle_CAUSE_ns``.
     """
-    events = work(trace)
-    gaps = idle_gaps(trace)
-    rows = []
-    for row, positions in by_group(trace.row[events]):
-        here = events[positions]
-        busy = union(trace.start_ns[here], trace.end_ns[here])
-        span_ns = int(busy[1][-1] - busy[0][0]) if len(busy[0]) else 0
-        mine = trace.row[gaps.after] == row
-        causes = {f"idle_{cause.replace(' ', '_')}_ns": int(gaps.by_cause[cause][mine].sum()) for cause in CAUSES}
-        usage = {"span_ns": span_ns, "busy_ns": length_ns(busy), "busy_share": length_ns(busy) / max(span_ns, 1)}
-        stream = trace.rows[row]
-        rows.append(
-            {"device": trace.places[stream.place].title, "stream": stream.name, "count": len(here), **usage, **causes}
-        )
-    names = rows[0] if rows else ("device", "stream", "count", "span_ns", "busy_ns", "busy_share")
-    return Answer("streams", {name: [row[name] for row in rows] for name in names})
-
-
-def _gaps_of_row(trace: Trace, events: Longs) -> tuple[Longs, Longs]:
-    """Return, for one stream, the event after each gap and the time at which the work before it was over."""
-    order = events[np.argsort(trace.start_ns[events], kind="stable")]
-    over_ns = np.maximum.accumulate(np.maximum(trace.end_ns[order], trace.start_ns[order]))
-    idle = np.flatnonzero(trace.start_ns[order[1:]] > over_ns[:-1])
-    return order[1:][idle], over_ns[:-1][idle]
-
-
-def _causes(trace: Trace, events: Longs, after: Longs, start_ns: Longs, end_ns: Longs) -> dict[str, Longs]:
-    launch = launch_of(trace, after)
-    known = launch >= 0
-    launched_ns = np.where(known, trace.start_ns[launch], end_ns)
-    host_wait = np.where(known, np.clip(launched_ns, start_ns, end_ns) - start_ns, 0)
-    rest = end_ns - start_ns - host_wait
-    late = known & (launched_ns > start_ns)
-    elsewhere = _others_busy(trace, events, after, start_ns, end_ns)
-    queued = np.where(known & ~late, rest, 0)
-    dependency = np.minimum(queued, elsewhere)
-    return {
-        "host wait": host_wait,
-        "launch latency": np.where(late, rest, 0),
-        "dependency": dependency,
-        "between work": queued - dependency,
-        "unknown": np.where(known, 0, rest),
+    streams = _streams_of(trace)
+    gaps = _gaps_of(trace, streams)
+    bounds = np.append(np.flatnonzero(begins(streams.row)), len(streams.row))
+    rows = streams.row[bounds[:-1]]
+    gap_bounds = np.append(np.searchsorted(trace.row[gaps.after], rows), len(gaps.after))
+    span_ns, busy_ns = _spans_ns(streams, bounds[:-1]), run_sums(_busy_ns(streams), bounds)
+    stream = [trace.rows[row] for row in rows.tolist()]
+    columns: dict[str, Column] = {
+        "device": [trace.places[one.place].title for one in stream],
+        "stream": [one.name for one in stream],
+        "count": np.diff(bounds),
+        "span_ns": span_ns,
+        "busy_ns": busy_ns,
+        "busy_share": busy_ns / np.maximum(span_ns, 1),
     }
+    for cause, spent_ns in gaps.by_cause.items():
+        columns[f"idle_{cause.replace(' ', '_')}_ns"] = run_sums(spent_ns, gap_bounds)
+    return Answer("streams", columns)
 
 
-def _others_busy(trace: Trace, events: Longs, after: Longs, start_ns: Longs, end_ns: Longs) -> Longs:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Streams:
+    """Device work by stream, and by start within one; m pieces.
+
+    Attributes:
+        events: (m,) int64, event indices.
+        row: (m,) int32, ascending.
+        start_ns, end_ns: (m,) int64, Unix ns.
+        over_ns: (m,) int64, when it and all before it on its stream were over.
+    """
+
+    events: Longs
+    row: npt.NDArray[np.int32]
+    start_ns: Longs
+    end_ns: Longs
+    over_ns: Longs
+
+
+def _streams_of(trace: Trace) -> _Streams:
+    events = work(trace)
+    n_rows = len(trace.rows)
+    events = events[order_within(trace.row[events], trace.start_ns[events], n_rows)]
+    row, start_ns, end_ns = trace.row[events], trace.start_ns[events], trace.end_ns[events]
+    return _Streams(events, row, start_ns, end_ns, running_max(row, np.maximum(start_ns, end_ns), n_rows))
+
+
+def _busy_ns(streams: _Streams) -> Longs:
+    """Return what each piece of work adds to the time in which its stream is busy."""
+    free_ns = streams.start_ns.copy()  # when the stream is free for it
+    same = ~begins(streams.row)[1:]
+    np.maximum(free_ns[1:], streams.over_ns[:-1], out=free_ns[1:], where=same)
+    busy_ns = np.subtract(streams.end_ns, free_ns, out=free_ns)
+    return np.maximum(busy_ns, 0, out=busy_ns)
+
+
+def _spans_ns(streams: _Streams, first: Longs) -> Longs:
+    """Return the time from the start of a stream's first work to the end of its last, of that which takes time at all."""
+    if len(first) == 0:
+        return first
+    real = streams.end_ns > streams.start_ns
+    began_ns = np.minimum.reduceat(np.where(real, streams.start_ns, _NEVER), first)
+    over_ns = np.maximum.reduceat(np.where(real, streams.end_ns, -_NEVER), first)
+    return np.where(began_ns < _NEVER, over_ns - np.minimum(began_ns, over_ns), 0)
+
+
+def _gaps_of(trace: Trace, streams: _Streams) -> Gaps:
+    late = ~begins(streams.row)
+    late[1:] &= streams.start_ns[1:] > streams.over_ns[:-1]
+    at = np.flatnonzero(late)
+    after, start_ns, end_ns = streams.events[at], streams.over_ns[at - 1], streams.start_ns[at]
+    return Gaps(after, start_ns, end_ns, _causes(trace, streams, after, start_ns, end_ns))
+
+
+def _causes(trace: Trace, streams: _Streams, after: Longs, start_ns: Longs, end_ns: Longs) -> dict[str, Longs]:
+    launch = launch_of(trace, after)
+    unknown = np.flatnonzero(launch < 0)
+    before_ns = trace.start_ns[launch] if len(launch) else launch.copy()
+    before_ns -= start_ns  # from the start of the gap to the launch
+    before_ns[unknown] = 1
+    queued = np.flatnonzero(before_ns <= 0)
+    host_wait = np.maximum(before_ns, 0, out=before_ns)
+    rest = end_ns - start_ns
+    np.minimum(host_wait, rest, out=host_wait)
+    host_wait[unknown] = 0
+    rest -= host_wait
+    dependency, between, untold = (np.zeros_like(rest) for _ in range(3))
+    elsewhere = _others_busy(trace, streams, after[queued], start_ns[queued], end_ns[queued])
+    dependency[queued] = np.minimum(rest[queued], elsewhere)
+    between[queued] = rest[queued] - dependency[queued]
+    untold[unknown] = rest[unknown]
+    launching = rest
+    launching[queued] = launching[unknown] = 0
+    spent = (host_wait, launching, dependency, between, untold)
+    return dict(zip(CAUSES, spent, strict=True))
+
+
+def _others_busy(trace: Trace, streams: _Streams, after: Longs, start_ns: Longs, end_ns: Longs) -> Longs:
     """Return how much of each gap any stream of the same device was busy; the gap's own stream was not."""
     busy = np.zeros(len(after), dtype=np.int64)
-    places = trace.place
-    for place, positions in by_group(places[events]):
-        here = events[positions]
-        mine = places[after] == place
-        device = union(trace.start_ns[here], trace.end_ns[here])
+    places = places_of(trace, streams.events)
+    for place, mine in by_group(places_of(trace, after)):
+        here = slice(None) if (places == place).all() else places == place
+        device = union(streams.start_ns[here], streams.end_ns[here])
         busy[mine] = covered_at(device, start_ns[mine], end_ns[mine])
     return busy

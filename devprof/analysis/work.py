@@ -10,21 +10,35 @@ import numpy.typing as npt
 
 from devprof.analysis.intervals import Longs
 from devprof.model import ActivityType, Role
-from devprof.store import ROLES, Trace
+from devprof.store import ROLES, PlaceKind, Trace
 
-__all__ = ["COLLECTIVE", "by_group", "events_of_roles", "is_communication", "launch_of", "work"]
+__all__ = [
+    "COLLECTIVE",
+    "by_group",
+    "communication",
+    "device_collectives",
+    "events_of_roles",
+    "is_communication",
+    "launch_of",
+    "places_of",
+    "roles_of",
+    "work",
+]
 
 COLLECTIVE = "Collective name"
 """Item that Kineto puts on a kernel of a collective operation."""
 
 _NUMBER = {role: number for number, role in enumerate(ROLES)}
+_ROLE_OF_TYPE = np.full(256, _NUMBER[Role.OTHER], dtype=np.uint8)
+for _kind in ActivityType:
+    _ROLE_OF_TYPE[_kind] = _NUMBER[_kind.role]
+_IS_LAUNCH = np.equal(_ROLE_OF_TYPE, _NUMBER[Role.LAUNCH])
 
 
 def events_of_roles(trace: Trace, *roles: Role) -> Longs:
     """Return the indices of the events of these roles, ascending."""
-    wanted = np.zeros(len(ROLES), dtype=np.bool_)
-    wanted[[_NUMBER[role] for role in roles]] = True
-    return np.flatnonzero(wanted[trace.role])
+    wanted = np.isin(_ROLE_OF_TYPE, [_NUMBER[role] for role in roles])
+    return np.flatnonzero(wanted.take(trace.activity_type))
 
 
 def work(trace: Trace) -> Longs:
@@ -32,12 +46,35 @@ def work(trace: Trace) -> Longs:
     return events_of_roles(trace, Role.KERNEL, Role.COPY, Role.SET)
 
 
+def roles_of(trace: Trace, events: Longs) -> npt.NDArray[np.uint8]:
+    """Return the roles of some events: (m,) uint8, index into `ROLES`."""
+    return _ROLE_OF_TYPE.take(trace.activity_type[events])
+
+
+def places_of(trace: Trace, events: Longs) -> npt.NDArray[np.int32]:
+    """Return the places of some events: (m,) int32, index into `Trace.places`."""
+    place_of_row = np.array([row.place for row in trace.rows], dtype=np.int32)
+    return place_of_row.take(trace.row[events]) if len(place_of_row) else np.empty(0, dtype=np.int32)
+
+
+def communication(trace: Trace) -> Longs:
+    """Return the events that are collective communication, ascending; by what Kineto notes on them, not by their names."""
+    typed = trace.of_type(ActivityType.COLLECTIVE_COMM)
+    column = trace.items.get(COLLECTIVE)
+    return typed if column is None else np.union1d(typed, column.events)
+
+
+def device_collectives(trace: Trace) -> Longs:
+    """Return the events on devices that are collective communication, ascending."""
+    events = communication(trace)
+    on_device = np.array([place.kind is PlaceKind.DEVICE for place in trace.places], dtype=np.bool_)
+    return events[on_device[places_of(trace, events)]] if len(events) else events
+
+
 def is_communication(trace: Trace) -> npt.NDArray[np.bool_]:
-    """Return which events are collective communication: (n,) bool; by what Kineto notes on them, not by their names."""
+    """Return which events are collective communication, as `communication` does: (n,) bool."""
     mask = np.zeros(len(trace), dtype=np.bool_)
-    mask[trace.of_type(ActivityType.COLLECTIVE_COMM)] = True
-    if (column := trace.items.get(COLLECTIVE)) is not None:
-        mask[column.events] = True
+    mask[communication(trace)] = True
     return mask
 
 
@@ -49,9 +86,11 @@ def launch_of(trace: Trace, events: Longs) -> Longs:
         events: (m,) indices of device records.
     """
     parent = trace.parent[events].astype(np.int64)
+    if len(parent) == 0:
+        return parent
     known = parent >= 0
-    known[known] = trace.role[parent[known]] == _NUMBER[Role.LAUNCH]
-    return np.where(known, parent, -1)
+    known &= _IS_LAUNCH.take(trace.activity_type[parent])  # of -1, the last event's
+    return parent if known.all() else np.where(known, parent, -1)
 
 
 def by_group(groups: npt.NDArray[np.integer[Any]]) -> Iterator[tuple[int, Longs]]:
