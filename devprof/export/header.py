@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from devprof.export.base_time import has_window, timestamp
 from devprof.export.strict_json import json_text
+from devprof.export.tracks import pids_of
 from devprof.store import PlaceKind, Trace
 
 __all__ = ["head", "tail", "window_events"]
@@ -84,4 +85,12 @@ def _own_facts(trace: Trace, displaced: Mapping[str, object]) -> dict[str, objec
     facts: dict[str, object] = {"version": trace.facts.get("devprof_version", "")}
     facts |= {str(key): value for key, value in report.items()} if isinstance(report, Mapping) else {}
     facts |= {key: value for key, value in trace.facts.items() if key not in (*_FLAGS, *_TEXTS, *_OWN)}
+    if backends := _backends(trace):
+        facts["backends"] = backends
     return facts | ({"metadata": displaced} if displaced else {})
+
+
+def _backends(trace: Trace) -> dict[str, str]:
+    """Return the backend of each device by its process number in the file: Kineto's format has no place for it."""
+    pids = zip(trace.places, pids_of(trace.places), strict=True)
+    return {str(pid): place.backend for place, pid in pids if place.kind is PlaceKind.DEVICE}

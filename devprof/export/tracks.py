@@ -16,7 +16,7 @@ import numpy.typing as npt
 from devprof.export.strict_json import json_text
 from devprof.store import Place, PlaceKind, Row
 
-__all__ = ["Track", "Tracks", "place_name"]
+__all__ = ["Track", "Tracks", "pids_of", "place_name"]
 
 _AFTER_HOSTS = 5_000_000  # kExceedMaxPid, libkineto/include/output_base.h
 _OVERHEAD_SORT_INDEX = 0x1000000
@@ -54,7 +54,7 @@ class Tracks:
         self._places = places
         self._rows = rows
         self._lanes = lanes.tolist()
-        self.pids = _pids(places)
+        self.pids = pids_of(places)
         self.place_order = _place_order(places)
         self._tids: list[list[int]] = [[] for _ in rows]  # by row, then lane
         for place in range(len(places)):
@@ -106,7 +106,8 @@ class Tracks:
         return self._tids[row][0] if given is None else given
 
 
-def _pids(places: Sequence[Place]) -> list[int]:
+def pids_of(places: Sequence[Place]) -> list[int]:
+    """Return the process number of each place in a file: its own where no other place has it."""
     order = sorted(range(len(places)), key=lambda i: places[i].kind is PlaceKind.DEVICE)  # hosts keep their numbers
     numbers = _distinct([places[i].id for i in order], range(-_MOST_NUMBER, _MOST_NUMBER + 1), _AFTER_HOSTS)
     pids = [0] * len(places)

@@ -72,7 +72,7 @@ WHOLE = """\
 "trace_id": "F00",
 "user": "yes",
 "numbers": [1, 2.5],
-"devprof": {"version": "0.1", "plugins": {}, "clock": {"offset_ns": 3}},
+"devprof": {"version": "0.1", "plugins": {}, "clock": {"offset_ns": 3}, "backends": {"0": "openreg"}},
 "displayTimeUnit": "ms",
 "baseTimeNanoseconds": 1790857026000000000,
 "traceEvents": [
@@ -182,7 +182,7 @@ def test_numbers_that_are_not_finite_are_left_out(tmp_path: Path) -> None:
     file = written(trace, tmp_path)
     assert [event["args"].get("f") for event in events_of(file, "X")] == [None, None, None, Decimal("1e300")]
     assert [event["args"] for event in events_of(file, "C")] == [{"good": 2}]
-    assert file["devprof"] == {"version": "", "worst": "nan"}
+    assert file["devprof"] == {"version": "", "worst": "nan", "backends": {"0": "openreg"}}
 
 
 def test_items_that_are_json_stand_as_they_are_unless_they_are_not_strict_json(tmp_path: Path) -> None:
