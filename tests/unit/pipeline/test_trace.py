@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 
 from devprof.capture import LaneResult, PluginLedger
 from devprof.contract import ClockDomain, ClockSample
+from devprof.export import chrome_trace
 from devprof.host import HostRecording
 from devprof.model import (
     ActivityBatch,
@@ -19,6 +21,7 @@ from devprof.model import (
     ResourceInfo,
 )
 from devprof.pipeline import LinkedLane, assemble, known_ops, process, user_parents
+from devprof.pipeline.files import load
 from devprof.store import COLUMNS, Place, PlaceKind, RawJson, Row, Trace
 from tests.unit.pipeline.recordings import (
     AT_ZERO_NS,
@@ -383,3 +386,20 @@ def test_a_trace_takes_less_than_a_hundred_bytes_per_event_without_its_items() -
     nothing = recording()
     trace = trace_of(HostRecording(ranges, nothing.memory, nothing.functions, {}, {}, ()))
     assert sum(getattr(trace, key).nbytes for key in COLUMNS) < 100 * n
+
+
+def test_a_trace_that_was_exported_and_loaded_again_has_the_same_events_on_the_same_devices(tmp_path: Path) -> None:
+    host = a_step()
+    result = delivery(launch("launch mm", 50, 7, 2, around=1), kernel("mm kernel", 100, 7, 2, around=1))
+    first = trace_of(host, lane(host, result))
+    chrome_trace(first, tmp_path / "trace.json")
+    again = load(tmp_path / "trace.json")
+    assert sorted(seen(again)) == sorted(seen(first))
+
+
+def seen(trace: Trace) -> list[tuple[str, str, int, int, int]]:
+    """Name, place, times and owner of every event."""
+    places = [trace.places[row.place].title for row in trace.rows]
+    columns = (trace.start_ns.tolist(), trace.end_ns.tolist(), trace.id.tolist(), trace.row.tolist())
+    rest = zip(*columns, strict=True)
+    return [(trace.name_of(i), places[row], start, end, id) for i, (start, end, id, row) in enumerate(rest)]
