@@ -402,4 +402,4 @@ def seen(trace: Trace) -> list[tuple[str, str, int, int, int]]:
     places = [trace.places[row.place].title for row in trace.rows]
     columns = (trace.start_ns.tolist(), trace.end_ns.tolist(), trace.id.tolist(), trace.row.tolist())
     rest = zip(*columns, strict=True)
-    return [(trace.name_of(i), places[row], start, end, id) for i, (start, end, id, row) in enumerate(rest)]
+    return [(trace.name_of(i), places[row], start, end, number) for i, (start, end, number, row) in enumerate(rest)]
