@@ -37,9 +37,7 @@ from devprof.torch.request import Request
 
 __all__ = ["TorchSession"]
 
-_SET_PROFILE = (
-    ctypes.pythonapi.PyEval_SetProfile
-)  # the first look-up takes long: not in the user's trace
+_SET_PROFILE = ctypes.pythonapi.PyEval_SetProfile  # the first look-up takes long: not in the user's trace
 
 _WHAT = "a torch.profiler session with devprof plugins"
 
