@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -55,8 +55,8 @@ def assembled(
         discarded["ranges that were being entered at the stop"] = columns.half_entered
     return HostRecording(
         ranges=range_batch(columns, gathered.queues, gathered.first_id, gathered.stopped_ticks),
-        memory=memory_batch(gathered.queues, gathered.first_id),
-        functions=_nothing() if functions is None else functions,
+        memory=memory_batch(gathered.queues, gathered.first_id, gathered.stopped_ticks),
+        functions=_nothing() if functions is None else _until(functions, gathered.stopped_ticks),
         threads=_names(gathered.queues, threads),
         discarded=discarded,
         notes=notes,
@@ -68,6 +68,13 @@ def assembled(
 def _nothing() -> ActivityBatch:
     none = np.zeros(0, dtype=np.int64)
     return ActivityBatch.from_columns((), activity_type=none, name=none, start=none, end=none, clock=HOST_TICKS)
+
+
+def _until(functions: ActivityBatch, stopped_ticks: int) -> ActivityBatch:
+    """Return the calls before the stop; the tracer stops a little later."""
+    before = functions.start <= stopped_ticks
+    kept = functions if before.all() else functions.take(before)
+    return replace(kept, end=np.minimum(kept.end, stopped_ticks))
 
 
 def _names(queues: tuple[Queue, ...], others: Mapping[int, str]) -> dict[int, str]:

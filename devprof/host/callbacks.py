@@ -188,7 +188,8 @@ class Registry:
 
     def here(self) -> list[CallbackHandle]:
         """Return the callbacks that the calling thread's ranges are told to, those for all threads first."""
-        return [*self._global, *self._own.callbacks]
+        # a range of a signal handler may come while this thread's list is being made
+        return [*self._global, *getattr(self._own, "callbacks", ())]
 
     def add(self, handle: CallbackHandle, *, here_only: bool) -> None:
         """Register a callback, for all threads or for the calling one."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import AsyncGenerator, Callable, Generator
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar, cast
 
@@ -73,8 +74,7 @@ def _generator(function: Callable[..., Any], new_range: NewRange) -> Callable[..
                     sent = yield value
                 except GeneratorExit:
                     with new_range():
-                        generator.close()
-                    raise
+                        return generator.close()
                 except BaseException as error:  # noqa: BLE001  # thrown in by the caller; it is the generator's to handle
                     with new_range():
                         value = generator.throw(error)
@@ -87,12 +87,25 @@ def _generator(function: Callable[..., Any], new_range: NewRange) -> Callable[..
     return wrapper
 
 
+def _first(generator: AsyncGenerator[Any, Any]) -> Awaitable[Any]:
+    """Return what awaits the first value, and keep the generator from the event loop, which knows the one around it.
+
+    A loop that ends closes all generators that it knows at the same time, and the inner one is closed by the outer one.
+    """
+    hooks = sys.get_asyncgen_hooks()
+    sys.set_asyncgen_hooks(None, None)
+    try:
+        return anext(generator)
+    finally:
+        sys.set_asyncgen_hooks(*hooks)
+
+
 def _async_generator(function: Callable[..., Any], new_range: NewRange) -> Callable[..., Any]:
     async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         generator = function(*args, **kwargs)
         try:
             with new_range():
-                value = await anext(generator)
+                value = await _first(generator)
             while True:
                 try:
                     sent = yield value

@@ -6,10 +6,11 @@ import struct
 from collections.abc import Hashable, Sequence
 from contextvars import Token
 
+from devprof.errors import UsageError
 from devprof.host.gate import BLOCK_SIZE, CURRENT, OpenRange, current_range
 from devprof.host.queues import Block, ThreadQueues
 
-__all__ = ["begin", "note_inputs"]
+__all__ = ["begin", "note_inputs", "text_of"]
 
 _pair = struct.Struct("qq").pack
 
@@ -25,7 +26,7 @@ def begin(entered: OpenRange, queues: ThreadQueues, label: Hashable, is_user: bo
         label: as in `Queue.labels`.
         is_user: True for a user range.
     """
-    block = queues.block
+    block = queues.block or queues.next_block()
     at = block.next
     if at == BLOCK_SIZE:
         block, at = queues.next_block(), 0
@@ -50,3 +51,18 @@ def note_inputs(block: Block, id: int, inputs: Sequence[object]) -> None:
     queue = block.queue
     if queue.signatures is not None:
         queue.inputs += _pair(id, queue.signatures.number(inputs))
+
+
+def text_of(value: object, what: str) -> str:
+    """Return a text of a class of its own as plain text.
+
+    Args:
+        value: a text, whatever its class.
+        what: what it is, for the message.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if isinstance(value, str):
+        return str.__str__(value)
+    raise UsageError(f"{what} is text; found {type(value).__name__} {value!r}")

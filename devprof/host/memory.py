@@ -97,9 +97,12 @@ def _report(
     queues = GATE.memory
     if queues is None:  # stopped meanwhile
         return
-    queue = queues.queue
+    queue = queues.here()
     key = (device, backend)
-    number = queue.devices.numbers.get(key)
+    try:
+        number = queue.devices.numbers.get(key)
+    except TypeError:  # it has no hash, so it is neither text nor number
+        number = None
     if number is None:
         number = queue.devices.number(_checked(device, backend))
     entered = current_range()

@@ -16,6 +16,8 @@ from devprof.model import ActivityBatch, ActivityType, MetadataColumn, MetadataK
 __all__ = ["memory_batch"]
 
 _EVENT_NAMES = ("[memory]", "[OutOfMemory]")
+_MOST_DIGITS = 9
+"""Of a device's index: what is longer is no index."""
 _PRIVATEUSE1 = 20
 # c10/core/DeviceType.h; a backend that is not there is a renamed PrivateUse1
 _DEVICE_TYPES = {
@@ -33,15 +35,17 @@ _DEVICE_TYPES = {
 _DEVICE_TYPES |= {"ve": 16, "lazy": 17, "ipu": 18, "mtia": 19}
 
 
-def memory_batch(queues: Sequence[Queue], first_id: int) -> ActivityBatch:
+def memory_batch(queues: Sequence[Queue], first_id: int, stopped_ticks: int) -> ActivityBatch:
     """Return the memory events of a session, thread by thread in the order of reporting.
 
     Args:
         queues: the session's queues.
         first_id: less than every id of the session.
+        stopped_ticks: when recording ended; a report may run beside the stop and read the clock after it.
     """
     rows, owner = gathered_rows([queue.memory for queue in queues], MEMORY_WORDS)
     ticks, range_id, address, delta, allocated, reserved, device, failed = rows.T
+    ticks = np.minimum(ticks, stopped_ticks)
     tables = [_devices(queue.devices) for queue in queues]
     first = np.cumsum([0, *map(len, tables)])[:-1]
     devices = [device for table in tables for device in table]
@@ -93,4 +97,5 @@ def _device(device: str | int, backend: str) -> tuple[str, int, int]:
     """Return the text, the device type and the index of a reported device; -1 where it names none, as the CPU has none."""
     text = f"{backend}:{device}" if backend else str(device)
     name, _, index = text.partition(":")
-    return text, _DEVICE_TYPES.get(name, _PRIVATEUSE1), int(index) if index.isdecimal() else -1
+    is_index = index.isdecimal() and len(index) <= _MOST_DIGITS
+    return text, _DEVICE_TYPES.get(name, _PRIVATEUSE1), int(index) if is_index else -1

@@ -22,10 +22,12 @@ Mirror = tuple[Callable[[int, int], object], Callable[[int], object]]
 
 
 class _Shadow(threading.local):
-    """What the calling thread has pushed: (id, kinds) from the outermost inwards."""
+    """What the calling thread has pushed: (id, kinds) from the outermost inwards; None before it pushed anything.
 
-    def __init__(self) -> None:
-        self.entries: list[tuple[int, tuple[int, ...]]] = []
+    Without an `__init__`: a signal handler that enters a range in the middle of one would find half an object.
+    """
+
+    entries: list[tuple[int, tuple[int, ...]]] | None = None
 
 
 class Mirrors:
@@ -48,7 +50,7 @@ class Mirrors:
             return
         self._drop_ended()
         kinds = (OP, USER) if is_user else (OP,)
-        self._shadow.entries.append((id, kinds))
+        self._entries().append((id, kinds))
         for kind in kinds:
             self._push(kind, id)
 
@@ -56,7 +58,7 @@ class Mirrors:
         """Pop a range that was left on this thread; one of another thread is popped when that thread next comes by."""
         if self._is_closed:
             return
-        entries = self._shadow.entries
+        entries = self._entries()
         at = next((i for i in range(len(entries) - 1, -1, -1) if entries[i][0] == id), None)
         if at is None:
             self._ended_elsewhere.add(id)
@@ -72,14 +74,20 @@ class Mirrors:
 
     def close(self) -> None:
         """Pop what the calling thread has pushed, and do nothing from now on."""
-        entries = self._shadow.entries
+        entries = self._entries()
         while entries:
             for kind in reversed(entries.pop()[1]):
                 self._pop(kind)
         self._is_closed = True
 
+    def _entries(self) -> list[tuple[int, tuple[int, ...]]]:
+        found = self._shadow.entries
+        if found is None:
+            found = self._shadow.entries = []
+        return found
+
     def _drop_ended(self) -> None:
-        entries, ended = self._shadow.entries, self._ended_elsewhere
+        entries, ended = self._entries(), self._ended_elsewhere
         while ended and entries and entries[-1][0] in ended:
             ended_id, kinds = entries.pop()
             ended.discard(ended_id)

@@ -5,12 +5,14 @@ Source: at::RecordFunction in torch's ATen/record_function.h.
 
 from __future__ import annotations
 
+import operator
 import struct
 from collections.abc import Hashable, Sequence
 from types import TracebackType
 
+from devprof.errors import UsageError
 from devprof.host.callbacks import RangeEvent
-from devprof.host.entering import note_inputs
+from devprof.host.entering import begin, note_inputs, text_of
 from devprof.host.gate import BLOCK_SIZE, CURRENT, GATE, current_range
 from devprof.host.leaving import leave
 from devprof.host.queues import Block, ThreadQueues
@@ -20,6 +22,7 @@ from devprof.host.watching import Watchable, Watched
 __all__ = ["RecordFunction"]
 
 _row = struct.Struct("qqq").pack
+_MOST = 2**63 - 1
 _FUNCTION, _USER = RecordScope.FUNCTION, RecordScope.USER_SCOPE
 
 
@@ -36,6 +39,9 @@ class RecordFunction(Watchable):
 
     Args:
         name, scope, inputs, sequence_nr, forward_thread_id, overload_name: as above.
+
+    Raises:
+        UsageError: one of them is not what it should be.
 
     Example:
         >>> with RecordFunction("mylib::add", sequence_nr=3):
@@ -54,8 +60,17 @@ class RecordFunction(Watchable):
         forward_thread_id: int = 0,
         overload_name: str = "",
     ) -> None:
+        # whatever is wrong is said here: entering must not fail half-way
+        if name.__class__ is not str or overload_name.__class__ is not str:
+            name, overload_name = text_of(name, "a range's name"), text_of(overload_name, "overload_name")
+        if inputs.__class__ is not tuple:
+            inputs = _inputs(inputs)
+        if sequence_nr.__class__ is not int or not -_MOST <= sequence_nr <= _MOST:
+            sequence_nr = _number(sequence_nr, "sequence_nr")
+        if forward_thread_id.__class__ is not int or not 0 <= forward_thread_id <= _MOST:
+            forward_thread_id = _number(forward_thread_id, "forward_thread_id")
         self.name = name
-        self._scope = scope if type(scope) is RecordScope else RecordScope(scope)
+        self._scope = scope if type(scope) is RecordScope else _scope(scope)
         self.inputs = inputs
         self.sequence_nr = sequence_nr
         self.forward_thread_id = forward_thread_id
@@ -70,7 +85,7 @@ class RecordFunction(Watchable):
             return self
         block = queues.block
         if block is None:
-            return self._enter_watched(queues)
+            return self._enter_rarely(queues)
         at = block.next
         if at == BLOCK_SIZE:
             block = queues.next_block()  # type: ignore[union-attr]  # no `Watched`: that has no block
@@ -112,8 +127,12 @@ class RecordFunction(Watchable):
                 return
         leave(self, end)
 
-    def _enter_watched(self, queues: ThreadQueues | Watched) -> RecordFunction:
-        assert isinstance(queues, Watched)
+    def _enter_rarely(self, queues: ThreadQueues | Watched) -> RecordFunction:
+        if not isinstance(queues, Watched):  # this thread's queue is being made at this moment
+            block = begin(self, queues, self._label, self._scope is _USER)
+            self.note(block)
+            block.starts[self.at] = block.clock()
+            return self
         try:
             queues.enter(self)
         except BaseException:
@@ -150,3 +169,28 @@ class RecordFunction(Watchable):
             note_inputs(block, self.id, self.inputs)
         if self.sequence_nr >= 0 or self.forward_thread_id:
             block.queue.sequences += _row(self.id, self.sequence_nr, self.forward_thread_id)
+
+
+def _inputs(inputs: object) -> tuple[object, ...]:
+    if inputs is None:
+        return ()
+    if not isinstance(inputs, Sequence):
+        raise UsageError(f"inputs is a {type(inputs).__name__}; expected a tuple or list of the op's inputs")
+    return tuple(inputs)
+
+
+def _number(value: object, what: str) -> int:
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]  # the call is the check
+    except TypeError:
+        raise UsageError(f"{what} is {value!r}; expected a whole number") from None
+    if not -_MOST <= number <= _MOST:
+        raise UsageError(f"{what} is {value!r}; expected a whole number of 64 bits")
+    return number
+
+
+def _scope(scope: object) -> RecordScope:
+    try:
+        return RecordScope(scope)  # type: ignore[arg-type]  # the call is the check
+    except ValueError:
+        raise UsageError(f"scope is {scope!r}; expected a member of RecordScope") from None

@@ -146,6 +146,8 @@ class Queue:
 class ThreadQueues(threading.local):
     """One session's queues: each thread finds its own `queue` and `block`, made when it first looks.
 
+    A signal handler or a finalizer may enter a range while they are being made: it finds None, and makes them itself.
+
     Attributes:
         block: the block that this thread fills.
         queue: this thread's queue.
@@ -153,15 +155,28 @@ class ThreadQueues(threading.local):
         first_id: less than every id of this session, and more than those of earlier ones.
     """
 
+    __slots__ = ("_clock", "_record_shapes", "everything", "first_id")  # slots are the same for all threads
+
+    block: Block | None = None
+    queue: Queue | None = None
+
     def __init__(self, clock: Callable[[], int], record_shapes: bool, everything: list[Queue], first_id: int) -> None:
         # called again in each thread, with the same arguments
+        self._clock, self._record_shapes = clock, record_shapes
         self.everything = everything
         self.first_id = first_id
-        self.queue = Queue(clock, record_shapes)
-        self.block = self.queue.grow()
-        everything.append(self.queue)
+        if self.block is None:
+            self.next_block()
+
+    def here(self) -> Queue:
+        """Return this thread's queue."""
+        if self.queue is None:
+            queue = Queue(self._clock, self._record_shapes)
+            self.everything.append(queue)
+            self.queue = queue
+        return self.queue
 
     def next_block(self) -> Block:
         """Return this thread's next block, the one before being full."""
-        self.block = self.queue.grow()
-        return self.block
+        block = self.block = self.here().grow()
+        return block

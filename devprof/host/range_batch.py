@@ -74,7 +74,7 @@ def range_batch(columns: RangeColumns, queues: Sequence[Queue], first_id: int, s
         texts.table,
         activity_type=np.where(is_user, int(ActivityType.USER_ANNOTATION), int(ActivityType.CPU_OP)).astype(np.uint8),
         name=labels.name,
-        start=columns.start_ticks,
+        start=np.minimum(columns.start_ticks, stopped_ticks),
         end=_ends(columns, is_open, stopped_ticks),
         id=columns.id,
         thread_id=native_ids[columns.queue] if len(queues) else columns.id,
@@ -87,11 +87,11 @@ def range_batch(columns: RangeColumns, queues: Sequence[Queue], first_id: int, s
 
 def _ends(columns: RangeColumns, is_open: Flags, stopped_ticks: int) -> Longs:
     ends = columns.end_ticks
-    # an exit may run beside the stop and read the clock after it
+    # an enter or an exit may run beside the stop and read the clock after it
     if not is_open.any() and ends.max(initial=0) <= stopped_ticks and bool((ends >= columns.start_ticks).all()):
         return ends
     closed = np.where(is_open, stopped_ticks, np.minimum(ends, stopped_ticks))
-    return np.maximum(closed, columns.start_ticks)
+    return np.maximum(closed, np.minimum(columns.start_ticks, stopped_ticks))
 
 
 def _labels(columns: RangeColumns, queues: Sequence[Queue], texts: _Texts) -> _Labels:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from devprof.errors import UsageError
 from devprof.host.callbacks import RangeEvent
 from devprof.host.decorating import decorated
-from devprof.host.entering import begin, note_inputs
+from devprof.host.entering import begin, note_inputs, text_of
 from devprof.host.gate import BLOCK_SIZE, CURRENT, GATE
 from devprof.host.leaving import SPENT, extra_of, finish, leave
 from devprof.host.queues import OPEN, Block, ThreadQueues
@@ -59,7 +59,7 @@ class record_function(Watchable):
 
     def __init__(self, name: str, args: str | None = None) -> None:
         if name.__class__ is not str:
-            name = _text(name)
+            name = text_of(name, "a range's name")
         self.name = name
         self.args = args
         self.block = None
@@ -202,9 +202,3 @@ class record_function(Watchable):
             is_read = end_ticks != OPEN and self.block is not SPENT
             leave(inner, end_ticks if is_read else inner.block.clock())
         return True
-
-
-def _text(name: object) -> str:
-    if isinstance(name, str):
-        return str.__str__(name)
-    raise UsageError(f"a range's name is text; found {type(name).__name__} {name!r}")

@@ -6,6 +6,7 @@ Most ranges look like one before: a range keeps the number of its signature, and
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 __all__ = ["InputTexts", "Signatures"]
@@ -14,11 +15,17 @@ MAX_TEXT = 256
 """Letters of a text input that are kept."""
 MAX_ITEMS = 64
 """Items of a list input that are looked at."""
+MAX_DEPTH = 2
+"""Lists within lists that are looked into."""
+MAX_DIMS = 64
+"""Sizes of a shape that are looked at."""
 MAX_KEPT = 4096
 """Distinct signatures that are kept as objects; then they become one text."""
 
 _PLAIN = frozenset({int, float, bool, complex, str, type(None)})
 _NUMBERS = frozenset({int, float, bool, complex})
+_UNREADABLE = ((None, "?"),)
+_MOST = 2**63 - 1
 # Kineto writes the C++ names of torch's dtypes; every framework's dtype of that kind gets the same word
 _TYPES = {
     "float16": "c10::Half",
@@ -60,17 +67,13 @@ class Signatures:
 
     def number(self, inputs: Sequence[object]) -> int:
         """Return the number of what `inputs` look like. Keeps none of them; never raises."""
-        numbers = self._numbers
         try:
             key = tuple([_look(value) for value in inputs])
-            found = numbers.get(key)
+            found = self._numbers.get(key)
+            return self._add(key) if found is None else found
         except Exception:  # noqa: BLE001  # whatever a stranger's `shape` or `__hash__` does, the program goes on
-            key, found = ((None, "?"),), numbers.get(((None, "?"),))
-        if found is None:
-            if len(numbers) >= MAX_KEPT:
-                numbers = self._write()
-            found = numbers[key] = self._first + len(numbers)
-        return found
+            found = self._numbers.get(_UNREADABLE)
+            return self._add(_UNREADABLE) if found is None else found
 
     def texts(self) -> list[InputTexts]:
         """Return the words for every number given out, in order."""
@@ -78,24 +81,27 @@ class Signatures:
         lines = written.split("\n") if written else []
         return [InputTexts(*lines[at : at + 3]) for at in range(0, len(lines), 3)]
 
-    def _write(self) -> dict[tuple[Any, ...], int]:
-        self._written.append(_in_words(self._numbers))
-        self._first += len(self._numbers)
-        self._numbers = {}
-        return self._numbers
+    def _add(self, key: tuple[Any, ...]) -> int:
+        if len(self._numbers) >= MAX_KEPT:
+            self._written.append(_in_words(self._numbers))
+            self._first += len(self._numbers)
+            self._numbers = {}
+        # a stranger's `__eq__` may find now what it did not find before: then that one's number stands
+        return self._numbers.setdefault(key, self._first + len(self._numbers))
 
 
-def _look(value: Any) -> tuple[Any, Any]:
+def _look(value: Any, depth: int = MAX_DEPTH) -> tuple[Any, Any]:
     kind = type(value)
     if kind in _PLAIN:
         return kind, value[:MAX_TEXT] if kind is str else value
     if kind is list or kind is tuple:
-        return list, tuple([_look(item) for item in value[:MAX_ITEMS]])
+        # some lists that hold each other are few objects and endless when looked into
+        return (list, tuple([_look(item, depth - 1) for item in value[:MAX_ITEMS]])) if depth else (None, "list")
     try:
         shape, dtype = value.shape, value.dtype
     except Exception:  # noqa: BLE001  # a property of a stranger
         return None, kind.__name__
-    return shape if isinstance(shape, tuple) else tuple(shape), dtype
+    return shape if isinstance(shape, tuple) and len(shape) <= MAX_DIMS else tuple(islice(shape, MAX_DIMS)), dtype
 
 
 def _in_words(numbers: dict[tuple[Any, ...], int]) -> str:
@@ -122,16 +128,23 @@ def _input_in_words(first: Any, second: Any) -> tuple[list[Any], str, str]:
         return [], "ScalarList" if is_scalars else "", "[" + ", ".join(text for *_, text in inside) + "]"
     if first is None:
         return [], second, ""
-    return [], "Scalar" if first in _NUMBERS else "", "" if second is None else str(second)
+    return [], "Scalar" if first in _NUMBERS else "", "" if second is None else _text(second)
 
 
 def _dims(shape: tuple[Any, ...]) -> list[int]:
     try:
-        return [int(size) for size in shape]
+        return [size if abs(size) <= _MOST else -1 for size in map(int, shape)]
     except Exception:  # noqa: BLE001  # symbolic sizes have no number
         return [-1] * len(shape)
 
 
 def _type_name(dtype: object) -> str:
-    text = str(dtype).rpartition(".")[2]
+    text = _text(dtype).rpartition(".")[2]
     return _TYPES.get(text, text)
+
+
+def _text(value: object) -> str:
+    try:
+        return str(value)[:MAX_TEXT]
+    except Exception:  # noqa: BLE001  # a stranger's `__str__`, and Python's own for a number of very many digits
+        return "?"

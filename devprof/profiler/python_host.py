@@ -239,11 +239,12 @@ class PythonHost:
 
     def _stop(self, cycle: _Cycle) -> None:
         began = time.perf_counter_ns()
-        end_ns = cycle.clock.now_ns()
         recorder, cycle.recorder = cycle.recorder, None
         if recorder is None:
             raise UsageError("the profile was not started")
         recording = recorder.stop()
+        # the window ends where the ranges of other threads end to be recorded
+        (end_ns,) = cycle.clock.to_unix_ns(np.array([recording.stopped_ticks], dtype=np.int64)).tolist()
         results = cycle.capture.stop(_asking(recording), cycle.start_ns, end_ns)
         cycle.clock.finish()
         disabled = time.perf_counter_ns()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import sys
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 
@@ -221,3 +223,41 @@ def test_a_method_and_what_is_no_function_can_be_decorated() -> None:
     with recording() as session:
         assert (Model().forward(1), record_function("length")(len)("abc")) == (2, 3)
     assert session.ranges == [Range("forward", 2, 3), Range("length", 4, 5)]
+
+
+def test_an_asynchronous_generator_that_is_left_open_is_closed_once_at_the_end_of_the_loop() -> None:
+    complaints: list[object] = []
+
+    @record_function("numbers")
+    async def numbers() -> AsyncIterator[int]:
+        try:
+            yield 1
+        finally:
+            await asyncio.sleep(0)
+            closed.append("closed")
+
+    async def program() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+        left.append(numbers())
+        assert await anext(left[0]) == 1
+
+    closed: list[str] = []
+    left: list[AsyncIterator[int]] = []
+    with recording() as session:
+        asyncio.run(program())
+    assert (complaints, closed) == ([], ["closed"])
+    assert session.ranges == [Range("numbers", 2, 3), Range("numbers", 4, 5)]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 13), reason="close() returns a value since 3.13")
+def test_the_close_of_a_generator_returns_what_it_returns() -> None:
+    @record_function("numbers")
+    def numbers() -> Iterator[int]:
+        try:
+            yield 1
+        except GeneratorExit:
+            return 5  # type: ignore[return-value]
+
+    generator: Any = numbers()
+    next(generator)
+    assert generator.close() == 5

@@ -6,9 +6,9 @@ import pytest
 
 from devprof.contract import MemoryReporter
 from devprof.errors import UsageError
-from devprof.host import HostRecorder, RecordFunction, record_function, report_memory, report_out_of_memory
+from devprof.host import HostRecorder, RecordFunction, gate, record_function, report_memory, report_out_of_memory
 from devprof.model import ActivityType, GenericTraceActivity
-from tests.unit.host.recordings import recording, run_in_thread
+from tests.unit.host.recordings import Ticks, recording, run_in_thread
 
 
 def _seen(activity: GenericTraceActivity) -> tuple[object, ...]:
@@ -123,3 +123,28 @@ def test_a_report_that_does_not_fit_is_refused() -> None:
         with pytest.raises(UsageError, match="found device='cuda:0', backend='cuda'"):
             report_memory(1, 1, 1, 1, "cuda:0", "cuda")
     assert len(session.result.memory) == 0
+
+
+def test_a_device_whose_index_is_none_has_no_index() -> None:
+    devices = ["openreg:" + "9" * 5000, "openreg:9999999999", "openreg:-1", "openreg:", ":3"]
+    with recording(profile_memory=True) as session:
+        for device in devices:
+            report_memory(1, 2, 3, 4, device)
+        report_memory(1, 2, 3, 4, 10**30, "openreg")
+    items = [activity.metadata for activity in session.result.memory.activities()]
+    assert [(each["Device"], each["Device Id"]) for each in items] == [
+        *zip(devices, [-1, -1, -1, -1, 3], strict=True),
+        (f"openreg:{10**30}", -1),
+    ]
+
+
+def test_a_report_that_reads_the_clock_after_the_stop_is_of_the_stop() -> None:
+    ticks = Ticks()
+    with recording(clock=ticks, profile_memory=True) as session:
+        queues = gate.GATE.memory
+        assert queues is not None
+        report_memory(1, 2, 3, 4, "cpu")
+        late = bytes(queues.here().memory)
+        queues.here().memory += late[:0] + (1000).to_bytes(8, "little") + late[8:]
+    assert session.result.stopped_ticks < 1000
+    assert session.result.memory.start.tolist() == [2, session.result.stopped_ticks]

@@ -8,8 +8,10 @@ from contextlib import ExitStack
 from contextvars import Context, copy_context
 from typing import Any
 
+import numpy as np
 import pytest
 
+from devprof.errors import UsageError
 from devprof.host import RecordFunction, RecordScope, record_function
 from devprof.model import ActivityType
 from tests.unit.host.recordings import Range, recording, run_in_thread
@@ -149,3 +151,36 @@ def test_an_op_ends_with_an_exception() -> None:
 def test_while_nobody_records_an_op_is_nothing() -> None:
     with RecordFunction("op") as op:
         assert op.block is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"name": None}, "a range's name is text; found NoneType None"),
+        ({"overload_name": 3}, "overload_name is text; found int 3"),
+        ({"scope": 99}, "scope is 99; expected a member of RecordScope"),
+        ({"sequence_nr": 2**70}, "sequence_nr is 1180591620717411303424; expected a whole number of 64 bits"),
+        ({"sequence_nr": 1.5}, "sequence_nr is 1.5; expected a whole number"),
+        ({"forward_thread_id": None}, "forward_thread_id is None; expected a whole number"),
+        ({"inputs": np.zeros(3)}, "inputs is a ndarray; expected a tuple or list of the op's inputs"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_an_op_that_is_made_wrongly_is_refused_before_it_is_entered(wrong: Any, message: str) -> None:
+    with recording(record_shapes=True) as session:
+        with pytest.raises(UsageError) as raised:
+            RecordFunction(**{"name": "op", **wrong})
+        with record_function("after"):
+            pass
+    assert str(raised.value) == message
+    assert session.ranges == [Range("after", 2, 3)]
+
+
+def test_what_is_nearly_a_text_or_a_number_is_taken_as_one() -> None:
+    class Text(str):
+        __slots__ = ()
+        __hash__ = None  # type: ignore[assignment]
+
+    with recording() as session, RecordFunction(Text("op"), sequence_nr=np.int64(3)):  # type: ignore[arg-type]
+        pass
+    assert session.ranges == [Range("op", 2, 3, items={"Sequence number": 3})]

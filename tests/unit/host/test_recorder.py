@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -18,11 +20,13 @@ from devprof.host import (
     HostRecorder,
     RecordFunction,
     add_global_callback,
+    gate,
     record_function,
     remove_callback,
     report_memory,
 )
 from devprof.host import recorder as recorder_module
+from devprof.host.queues import Queue
 from tests.unit.host.recordings import Range, Ticks, ranges_of, recording, run_in_thread
 
 
@@ -70,6 +74,79 @@ def test_a_recorder_that_cannot_start_leaves_nothing_behind(monkeypatch: pytest.
     with recording() as session, record_function("range"):
         pass
     assert session.ranges == [Range("range", 2, 3)]
+
+
+def test_a_recorder_whose_start_is_interrupted_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        monkeypatch.undo()
+        arrange()
+        raise KeyboardInterrupt
+
+    arrange = recorder_module.arrange
+    recorder = HostRecorder(HostOptions(with_stack=True))
+    monkeypatch.setattr(recorder_module, "arrange", interrupted)  # the last that it does
+    with pytest.raises(KeyboardInterrupt):
+        recorder.start()
+    assert sys.getprofile() is None
+    with recording(with_stack=True) as session, record_function("range"):
+        pass
+    assert [range_.name for range_ in session.ranges] == ["range"]
+
+
+@pytest.mark.parametrize("make", [record_function, RecordFunction])
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_a_range_may_be_entered_while_its_thread_is_made_ready(
+    make: Callable[[str], record_function | RecordFunction], mirrored: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Queue.__init__
+    inside = []
+
+    def interrupted(queue: Queue, *arguments: Any) -> None:  # as by a signal handler, or a finalizer
+        if not inside:
+            inside.append(1)
+            with make("inner"):
+                report_memory(1, 2, 3, 4, "cpu")
+        made(queue, *arguments)
+
+    def body() -> None:
+        with make("outer"):
+            pass
+
+    pushed: list[int] = []
+    mirrors = [(lambda kind, _: pushed.append(kind), lambda kind: pushed.append(kind))]
+    with recording(mirrors if mirrored else (), profile_memory=True) as session:
+        monkeypatch.setattr(Queue, "__init__", interrupted)
+        run_in_thread(body)
+        monkeypatch.undo()
+    assert sorted(range_.name for range_ in session.ranges) == ["inner", "outer"]
+    assert len(session.result.memory) == 1
+    assert len(set(session.result.ranges.thread_id.tolist())) == 1
+
+
+def test_what_begins_beside_the_stop_begins_no_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    late: list[record_function] = []
+
+    class Late(Ticks):
+        def __call__(self) -> int:
+            now = super().__call__()
+            if late and now == 4:  # the stop's own reading
+                late.pop().__enter__()
+            return now
+
+    ticks = Late()
+    recorder = HostRecorder(clock_ticks=ticks)
+    recorder.start()
+    with record_function("range"):
+        pass
+    queues = gate.GATE.queues
+    monkeypatch.setattr(recorder, "_end", lambda: (HostRecorder._end(recorder), setattr(gate.GATE, "queues", queues)))
+    late.append(record_function("late"))
+    result = recorder.stop()
+    gate.GATE.close()
+    assert (result.stopped_ticks, ranges_of(result.ranges)) == (
+        4,
+        [Range("range", 2, 3), Range("late", 4, 4, items={"finished": False})],
+    )
 
 
 def test_start_and_stop_may_be_on_different_threads() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
 import numpy as np
 import pytest
 
-from devprof.host.signatures import MAX_ITEMS, MAX_KEPT, MAX_TEXT, InputTexts, Signatures
+from devprof.host.signatures import MAX_DIMS, MAX_ITEMS, MAX_KEPT, MAX_TEXT, InputTexts, Signatures
 
 
 class Shaped:
@@ -95,6 +96,44 @@ def test_inputs_that_cannot_be_looked_at_do_no_harm() -> None:
     assert words(Shaped((_NoSize(), 2))) == ([[-1, -1]], ["float"], [""])
     assert words(Shaped((2,), _NoHash())) == ([[]], ["?"], [""])
     assert words(Shaped(7)) == ([[]], ["?"], [""])
+
+
+class _NoText:
+    def __str__(self) -> str:
+        raise RuntimeError("not now")
+
+
+class _HashedOnce:
+    """Can be looked for, and not be put down."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __hash__(self) -> int:
+        self.count += 1
+        if self.count > 1:
+            raise RuntimeError("not again")
+        return 1
+
+
+def test_inputs_that_cannot_be_put_into_words_do_no_harm() -> None:
+    assert words(Shaped((2,), _NoText())) == ([[2]], ["?"], [""])
+    assert words(10**5000, 2) == ([[], []], ["Scalar", "Scalar"], ["?", "2"])  # more digits than Python writes
+    assert words(Shaped((10**30, -(10**5000), 3))) == ([[-1, -1, 3]], ["float"], [""])
+    assert words(Shaped((2,), _HashedOnce())) == ([[]], ["?"], [""])
+
+
+def test_inputs_without_an_end_are_looked_at_so_far_only() -> None:
+    assert words(Shaped(itertools.repeat(1))) == ([[1] * MAX_DIMS], ["float"], [""])
+    assert words(Shaped((1,) * 10**5)) == ([[1] * MAX_DIMS], ["float"], [""])
+    inner: list[object] = [7]
+    for _ in range(6):
+        inner = [inner] * MAX_ITEMS  # 64 to the power of 6 items, in 7 lists
+    kinds = words(inner)[1]
+    assert kinds == [""]
+    endless: list[object] = []
+    endless.append(endless)
+    assert words(endless) == ([[]], [""], ["[[]]"])
 
 
 def test_nothing_given_out_is_nothing_in_words() -> None:
