@@ -30,13 +30,34 @@ _COMMON = {
     "tests/test_profile.py": "common/test_profile.py",
 }
 
+_OF_C = {
+    "src/$package/csrc/runtime.c": "c/runtime.c",
+    "src/$package/csrc/runtime.h": "c/runtime.h",
+    "src/$package/device.py": "c/device.py",
+    "src/$package/plugin.py": "c/plugin.py",
+    "src/$package/sdk.py": "c/sdk.py",
+    "src/$package/session.py": "c/session.py",
+    "tests/conftest.py": "c/conftest.py",
+    "tests/test_sdk.py": "c/test_sdk.py",
+}
+
+_OF_TORCH = {
+    "demo.py": "torch/demo.py",
+    "src/$package/plugin.py": "torch/plugin.py",
+    "src/$package/stubs.py": "torch/stubs.py",
+    "tests/conftest.py": "torch/conftest.py",
+    "tests/test_torch.py": "torch/test_torch.py",
+}
+
 VARIANTS: dict[str, dict[str, str]] = {
     "python": _COMMON,
+    "c": _COMMON | _OF_C,
+    "torch": _COMMON | _OF_TORCH,
 }
 """By variant: the template of each file. A file's name is a template too."""
 
-_FACTS = {"python": {"package_data": '"py.typed"'}}
-"""By variant: what differs within a template."""
+_PACKAGE_DATA = {"python": '"py.typed"', "c": '"py.typed", "csrc/*"', "torch": '"py.typed"'}
+"""By variant: files of the package that are no Python."""
 
 
 def files_of(names: Names, variant: str = "python") -> dict[str, str]:
@@ -57,7 +78,7 @@ def files_of(names: Names, variant: str = "python") -> dict[str, str]:
         "torch_device": names.torch_device,
         "devprof_version": __version__,
         "contract_version": str(CONTRACT_VERSION),
-        **_FACTS[variant],
+        "package_data": _PACKAGE_DATA[variant],
     }
     for part in ("steps", "files"):  # of the README
         values[part] = _filled(f"{variant}/{part}.md", values).rstrip()
