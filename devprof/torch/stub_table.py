@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import operator
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -31,6 +32,15 @@ _HANDLES = itertools.count(1)
 _COLLECTING = threading.Lock()
 
 
+def _device_of(event: object) -> int:
+    """Return the number of an event's device: its `device`, which is a number or, as that of a `torch.Event`, has an index."""
+    device = getattr(event, "device", 0)
+    try:
+        return operator.index(getattr(device, "index", device))
+    except TypeError:  # it means something else by the word
+        return 0
+
+
 class StubForwarder:
     """Turns torch's calls into calls of one plugin's stubs, and keeps the events that results refer to."""
 
@@ -51,7 +61,7 @@ class StubForwarder:
         event = self._call("record", self._stubs.record)
         if event is None:
             return 0
-        device[0] = int(getattr(event, "device", 0))
+        device[0] = _device_of(event)
         handle = next(_HANDLES)
         _EVENTS[handle] = event
         if handle % _COLLECT == 0:

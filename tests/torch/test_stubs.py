@@ -60,6 +60,22 @@ def test_record_is_called_twice_per_op_and_range_and_elapsed_once_when_results_a
     assert stubs.threads == {threading.get_ident()}
 
 
+@pytest.mark.parametrize("device", [torch.device("cpu", 0), torch.device("cpu"), "npu", None, 0], ids=repr)
+def test_an_event_may_have_a_device_of_any_kind_such_as_that_of_torchs_own_events(
+    join_stubs: JoinStubs, device: object
+) -> None:
+    class OnDevice(Stubs):
+        def record(self) -> Any:
+            event = super().record()
+            event.device = device
+            return event
+
+    join_stubs(OnDevice(us_per_event=10))
+    with legacy() as prof:
+        work()
+    assert device_us(prof)["aten::ones"] == (50, 30)
+
+
 def test_the_tables_show_the_time_between_the_events_in_microseconds_and_nested_ops_right(
     join_stubs: JoinStubs,
 ) -> None:
