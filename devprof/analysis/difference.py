@@ -7,16 +7,15 @@ import numpy as np
 from devprof.analysis.answer import Answer
 from devprof.analysis.columns import Longs
 from devprof.analysis.grouping import counts_and_sums
-from devprof.model import ActivityType, Role
+from devprof.analysis.work import ROLE_OF_TYPE
+from devprof.model import ActivityType
 from devprof.store import ROLES, Trace
 
 __all__ = ["diff"]
 
 _LEFT_OUT = len(ROLES)
-_PART_OF_TYPE = np.full(256, ROLES.index(Role.OTHER), dtype=np.int64)
+_PART_OF_TYPE = ROLE_OF_TYPE.astype(np.int64)
 """Of each kind of activity the number of its role, or that of what is left out."""
-for _kind in ActivityType:
-    _PART_OF_TYPE[_kind] = ROLES.index(_kind.role)
 for _kind in (ActivityType.GPU_USER_ANNOTATION, ActivityType.PYTHON_FUNCTION, ActivityType.CPU_INSTANT_EVENT):
     _PART_OF_TYPE[_kind] = _LEFT_OUT
 Key = tuple[str, str, str]

@@ -117,8 +117,10 @@ class Figures:
     @cached_property
     def is_annotation(self) -> Bools:
         """(e,) bool: ranges that the user named, on the host and on devices."""
-        ranges = (ActivityType.USER_ANNOTATION, ActivityType.GPU_USER_ANNOTATION)
-        return np.isin(self.trace.activity_type[self.events], ranges)
+        kind = self.trace.activity_type[self.events]
+        mask: Bools = kind == ActivityType.USER_ANNOTATION
+        mask |= kind == ActivityType.GPU_USER_ANNOTATION
+        return mask
 
     @cached_property
     def is_async(self) -> Bools:

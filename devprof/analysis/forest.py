@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from devprof.analysis.columns import Bools, IdIndex, Longs, stable_order, sums
 from devprof.analysis.names import Names
+from devprof.analysis.work import ROLE_OF_TYPE
 from devprof.link import nest
 from devprof.model import ActivityType, Role
 from devprof.store import ROLES, Trace
@@ -22,8 +23,14 @@ __all__ = ["Forest", "forest_of"]
 _OWNERS = (ActivityType.CPU_OP, ActivityType.USER_ANNOTATION)
 """Kinds of events that have an op id, and so can own launches and device work."""
 
-_FOLLOWERS = tuple(ROLES.index(role) for role in (Role.LAUNCH, Role.OVERHEAD, Role.OTHER))
-"""Roles of host records that a plugin delivers: they stand on the thread of the op that they are linked to."""
+_FEW_LEVELS = 8
+
+_OWNS = np.zeros(256, dtype=np.bool_)
+_OWNS[list(_OWNERS)] = True
+
+_FOLLOWS = np.isin(ROLE_OF_TYPE, [ROLES.index(role) for role in (Role.LAUNCH, Role.OVERHEAD, Role.OTHER)])
+"""(256,) bool, kinds of host records that a plugin delivers: they stand on the thread of the op that they are linked to."""
+_FOLLOWS[[ActivityType.PYTHON_FUNCTION, ActivityType.CPU_INSTANT_EVENT]] = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,14 +85,23 @@ class Forest:
             values: (m,) int64, what each event comes to by itself.
         """
         total = values.copy()
-        if values.any():
-            for level in self._deepest_first():
-                np.add.at(total, self.parent[level], total[level])
+        climbing = np.flatnonzero(values)
+        carried = values[climbing]
+        for _ in range(_FEW_LEVELS):  # each value by itself, which is cheapest where trees are low
+            above = self.parent[climbing]
+            inside = np.flatnonzero(above >= 0)
+            if not len(inside):
+                return total
+            climbing, carried = above[inside], carried[inside]
+            np.add.at(total, climbing, carried)
+        total = values.copy()
+        for level in self._deepest_first():
+            np.add.at(total, self.parent[level], total[level])
         return total
 
     def own(self, values: Longs) -> Longs:
         """Return what each listed event comes to by itself, with what is listed under it: (m,) int64."""
-        return sums(self.into, values, len(self)) if values.any() else values
+        return values if self.stays.all() or not values.any() else sums(self.into, values, len(self))
 
     def _deepest_first(self) -> Iterator[Longs]:
         if not self._levels:
@@ -119,10 +135,8 @@ def _grown(trace: Trace, names: Names, event: Longs, end: Longs, n: int, thread:
     """Build the forest of ordered events, of which the first `n` began and ended on one thread."""
     start, on = trace.start_ns[event], thread[event]
     at = trace.start_ns[memory]
-    above = nest(
-        np.concatenate([start[:n], at]), np.concatenate([end[:n], at]), np.concatenate([on[:n], thread[memory]])
-    )
-    parent = np.concatenate([above[:n], np.full(len(event) - n, -1)])
+    above = nest(_joined(start[:n], at), _joined(end[:n], at), _joined(on[:n], thread[memory]))
+    parent = _joined(above[:n], np.full(len(event) - n, -1))
     total = end - start
     own = np.zeros(len(event), dtype=np.int64)
     own[:n] = _own_time(start[:n], end[:n], parent[:n], on[:n])
@@ -141,6 +155,10 @@ def _grown(trace: Trace, names: Names, event: Longs, end: Longs, n: int, thread:
     )
 
 
+def _joined(one: Longs, other: Longs) -> Longs:
+    return np.concatenate([one, other]) if len(other) else one
+
+
 def _ends(trace: Trace, names: Names) -> Longs:
     """Return when each event ended, not before its start: (n,) int64; an allocation that failed is an instant."""
     end = np.maximum(trace.end_ns, trace.start_ns)
@@ -156,21 +174,23 @@ def _hidden(trace: Trace) -> Longs:
 
 
 def _owners(trace: Trace, event: Longs) -> IdIndex:
-    return IdIndex(np.where(np.isin(trace.activity_type[event], _OWNERS), trace.id[event], 0))
+    return IdIndex(trace.id[event] * _OWNS.take(trace.activity_type[event]))
 
 
 def _threads(trace: Trace, on_host: Bools) -> Longs:
     """Return the row that each event counts to: (n,) int64."""
-    follower = np.isin(trace.role, _FOLLOWERS) & on_host & (trace.linked != 0)
-    follower &= trace.activity_type != ActivityType.PYTHON_FUNCTION
-    follower &= trace.activity_type != ActivityType.CPU_INSTANT_EVENT
+    follower = _FOLLOWS.take(trace.activity_type)
+    follower &= on_host
+    follower &= trace.linked != 0
     following = np.flatnonzero(follower)
+    thread = trace.row.astype(np.int64)
     if not len(following):
-        return trace.row.astype(np.int64)
+        return thread
     ops = trace.of_type(*_OWNERS)
     op = IdIndex(trace.id[ops]).find(trace.linked[following])
-    thread = trace.row.astype(np.int64)
-    thread[following[op >= 0]] = trace.row[ops[op[op >= 0]]]
+    if (op < 0).any():
+        following, op = following[op >= 0], op[op >= 0]
+    thread[following] = trace.row[ops[op]]
     return thread
 
 
@@ -185,7 +205,7 @@ def _entered(start: Longs, end: Longs, thread: Longs) -> Longs:
         order = order[stable_order(thread[order], top)]
     begin, on = start[order], thread[order]
     tied = (begin[1:] == begin[:-1]) & (on[1:] == on[:-1])
-    if (tied & (np.diff(end[order]) > 0)).any():
+    if tied.any() and (tied & (np.diff(end[order]) > 0)).any():
         order = order[np.lexsort((-end[order], begin, on))]
     return order
 
@@ -223,11 +243,14 @@ def _until_crossed(start: Longs, end: Longs, parent: Longs, thread: Longs) -> Lo
 
 def _merged(parent: Longs, key: npt.NDArray[np.int32]) -> Longs:
     """Let an event stand for its only child of the same name, and for that one's, and so on."""
-    n_children = np.bincount(parent[parent >= 0], minlength=len(parent))
     into = np.arange(len(parent))
     inside = np.flatnonzero(parent >= 0)
     above = parent[inside]
-    gone = inside[(key[inside] == key[above]) & (n_children[above] == 1)]
+    alike = np.flatnonzero(key[inside] == key[above])
+    if not len(alike):
+        return into
+    n_children = np.bincount(above, minlength=len(parent))
+    gone = inside[alike[n_children[above[alike]] == 1]]
     into[gone] = parent[gone]
     while True:  # 1, 2, 4, ... steps at once
         further = into[into[gone]]
@@ -240,10 +263,12 @@ def _levels(parent: Longs) -> list[Longs]:
     """Return the positions of depth 1, 2, ...: what has a parent, from the outermost to the innermost."""
     depth = (parent >= 0).astype(np.int64)
     above = parent.copy()
-    climbing = np.flatnonzero(parent >= 0)
-    while len(climbing):
-        depth[climbing] += depth[above[climbing]]
-        above[climbing] = above[above[climbing]]
-        climbing = climbing[above[climbing] >= 0]
+    climbing = np.flatnonzero(depth)
+    while len(climbing):  # 1, 2, 4, ... steps at once
+        reached = above[climbing]
+        depth[climbing] += depth[reached]
+        further = above[reached]
+        above[climbing] = further
+        climbing = climbing[further >= 0]
     order = stable_order(depth, int(depth.max(initial=0)))
     return np.split(order, np.cumsum(np.bincount(depth)))[1:-1] if len(parent) else []

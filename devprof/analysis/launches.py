@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from devprof.analysis.answer import Answer, Column
 from devprof.analysis.columns import Longs, distinct
-from devprof.analysis.segments import begins, lifted_apart, sorted_within
+from devprof.analysis.segments import apart, begins, sorted_within
 from devprof.analysis.work import launch_of, places_of, work
 from devprof.store import Trace
 
@@ -53,13 +55,15 @@ def queue_length(trace: Trace) -> Answer:
     """
     events, launch = _launched(trace)
     row, time_ns, change = _changes(trace.row[events], trace.start_ns[launch], trace.start_ns[events], len(trace.rows))
-    queued = np.cumsum(change, out=change)  # what enters a stream leaves it: the next one begins with 0
+    queued = np.cumsum(change, dtype=np.int64)  # what enters a stream leaves it: the next one begins with 0
     last = np.append(begins(row)[1:] | (time_ns[1:] != time_ns[:-1]), True)[: len(row)]
     at = np.flatnonzero(last)
     return Answer("queue length", {"row": row[at], "time_ns": time_ns[at], "queued": queued[at]})
 
 
-def _changes(row: Rows, enter_ns: Longs, leave_ns: Longs, n_rows: int) -> tuple[Longs, Longs, Longs]:
+def _changes(
+    row: Rows, enter_ns: Longs, leave_ns: Longs, n_rows: int
+) -> tuple[Longs, Longs, npt.NDArray[np.integer[Any]]]:
     """Return, by row and time, when something enters (1) or leaves (-1) a queue; of what happens at once, leaving is first.
 
     What does not leave after it entered is left out.
@@ -67,19 +71,25 @@ def _changes(row: Rows, enter_ns: Longs, leave_ns: Longs, n_rows: int) -> tuple[
     real = leave_ns > enter_ns
     if not real.all():
         row, enter_ns, leave_ns = row[real], enter_ns[real], leave_ns[real]
-    rows, time_ns = np.concatenate([row, row]), np.concatenate([leave_ns, enter_ns])
-    key, shift = lifted_apart(rows, time_ns, n_rows, factor=2)
-    if key is None:
-        order = np.lexsort((np.arange(len(rows)) >= len(row), time_ns, rows))
-        return rows[order].astype(np.int64), time_ns[order], np.where(order < len(row), -1, 1)
+    n = len(row)
+    low, high = (int(enter_ns.min()), int(leave_ns.max())) if n else (0, 0)
+    shift = apart(low, high, n_rows, factor=2)
+    if shift is None:
+        rows, time_ns, enters = np.tile(row, 2), np.concatenate([leave_ns, enter_ns]), np.repeat([-1, 1], n)
+        order = np.lexsort((enters, time_ns, rows))
+        return rows[order].astype(np.int64), time_ns[order], enters[order]
+    key = np.empty(2 * n, dtype=np.int64)
+    lift = shift[row]
+    np.add(lift, leave_ns, out=key[:n])
+    np.add(lift, enter_ns, out=key[n:])
     key <<= 1
-    key[len(row) :] |= 1
+    key[n:] |= 1
     key.sort(kind="stable")  # two runs of each row, most often
-    change = key & 1
-    change <<= 1
+    change = (key & 1).astype(np.int8)
+    change += change
     change -= 1
     key >>= 1
-    in_order = np.repeat(np.arange(n_rows), np.bincount(rows, minlength=n_rows))
+    in_order = np.repeat(np.arange(n_rows), 2 * np.bincount(row, minlength=n_rows))
     key -= shift[in_order]
     return in_order, key, change
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from devprof.analysis.columns import Bools, Longs, stable_order
 
-__all__ = ["begins", "lifted_apart", "order_within", "run_sums", "running_max", "sorted_within"]
+__all__ = ["apart", "begins", "order_within", "run_sums", "running_max", "sorted_within"]
 
 _ROOM = 2**63
 Groups = npt.NDArray[np.integer[Any]]
@@ -34,7 +34,7 @@ def order_within(group: Groups, values: Longs, n_groups: int) -> Longs:
         n_groups: how many groups there may be.
     """
     order = stable_order(group, n_groups)
-    lifted, _ = lifted_apart(group[order], values[order], n_groups)
+    lifted, _ = _lifted(group[order], values[order], n_groups)
     if lifted is None:
         return np.lexsort((values, group))
     # what comes nearly in order is sorted several times faster by numpy's stable sort
@@ -43,7 +43,7 @@ def order_within(group: Groups, values: Longs, n_groups: int) -> Longs:
 
 def sorted_within(group: Groups, values: Longs, n_groups: int) -> Longs:
     """Return the values sorted by group and then by value; see `order_within`."""
-    lifted, shift = lifted_apart(group, values, n_groups)
+    lifted, shift = _lifted(group, values, n_groups)
     if lifted is None:
         return values[np.lexsort((values, group))]
     lifted.sort()
@@ -53,7 +53,7 @@ def sorted_within(group: Groups, values: Longs, n_groups: int) -> Longs:
 
 def running_max(group: Groups, values: Longs, n_groups: int) -> Longs:
     """Return the greatest value so far in each group: (n,) int64, for groups that ascend."""
-    lifted, shift = lifted_apart(group, values, n_groups)
+    lifted, shift = _lifted(group, values, n_groups)
     if lifted is not None:
         np.maximum.accumulate(lifted, out=lifted)
         lifted -= shift[group]
@@ -76,16 +76,27 @@ def run_sums(values: Longs, bounds: Longs) -> Longs:
     return sums
 
 
-def lifted_apart(group: Groups, values: Longs, n_groups: int, factor: int = 1) -> tuple[Longs | None, Longs]:
-    """Return the values with those of each group above those before it, and by how much each group was lifted: (n_groups,).
+def apart(low: int, high: int, n_groups: int, factor: int = 1) -> Longs | None:
+    """Return by how much to lift each group's values, so that those of each lie above those before it, from 0 on: (n_groups,).
 
-    None where there is no room for that, times `factor`, in 63 bits. The lifted values begin at 0.
+    Args:
+        low, high: least and greatest of the values.
+        n_groups: how many groups there may be.
+        factor: what the lifted values are to be multiplied by.
+
+    Returns:
+        None where there is no room for that in 63 bits.
     """
-    low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
     width = high - low + 1
-    if width * n_groups * factor >= _ROOM:
+    return np.arange(n_groups) * width - low if width * n_groups * factor < _ROOM else None
+
+
+def _lifted(group: Groups, values: Longs, n_groups: int) -> tuple[Longs | None, Longs]:
+    """Return the lifted values, None where there is no room, and by how much each group was lifted."""
+    low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+    shift = apart(low, high, n_groups)
+    if shift is None:
         return None, np.empty(0, dtype=np.int64)
-    shift = np.arange(n_groups) * width - low
     lifted: Longs = shift[group]
     lifted += values
     return lifted, shift

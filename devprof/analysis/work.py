@@ -14,6 +14,7 @@ from devprof.store import ROLES, PlaceKind, Trace
 
 __all__ = [
     "COLLECTIVE",
+    "ROLE_OF_TYPE",
     "by_group",
     "communication",
     "device_collectives",
@@ -29,15 +30,17 @@ COLLECTIVE = "Collective name"
 """Item that Kineto puts on a kernel of a collective operation."""
 
 _NUMBER = {role: number for number, role in enumerate(ROLES)}
-_ROLE_OF_TYPE = np.full(256, _NUMBER[Role.OTHER], dtype=np.uint8)
+ROLE_OF_TYPE = np.full(256, _NUMBER[Role.OTHER], dtype=np.uint8)
 for _kind in ActivityType:
-    _ROLE_OF_TYPE[_kind] = _NUMBER[_kind.role]
-_IS_LAUNCH = np.equal(_ROLE_OF_TYPE, _NUMBER[Role.LAUNCH])
+    ROLE_OF_TYPE[_kind] = _NUMBER[_kind.role]
+"""(256,) uint8: of each kind of activity the index of its role in `ROLES`."""
+
+_IS_LAUNCH = np.equal(ROLE_OF_TYPE, _NUMBER[Role.LAUNCH])
 
 
 def events_of_roles(trace: Trace, *roles: Role) -> Longs:
     """Return the indices of the events of these roles, ascending."""
-    wanted = np.isin(_ROLE_OF_TYPE, [_NUMBER[role] for role in roles])
+    wanted = np.isin(ROLE_OF_TYPE, [_NUMBER[role] for role in roles])
     return np.flatnonzero(wanted.take(trace.activity_type))
 
 
@@ -48,7 +51,7 @@ def work(trace: Trace) -> Longs:
 
 def roles_of(trace: Trace, events: Longs) -> npt.NDArray[np.uint8]:
     """Return the roles of some events: (m,) uint8, index into `ROLES`."""
-    return _ROLE_OF_TYPE.take(trace.activity_type[events])
+    return ROLE_OF_TYPE.take(trace.activity_type[events])
 
 
 def places_of(trace: Trace, events: Longs) -> npt.NDArray[np.int32]:
