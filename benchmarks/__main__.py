@@ -15,6 +15,7 @@ NAMES = (
     "ranges",
     "functions",
     "averages",
+    "analyses",
     "stop_to_table",
     "export",
     "loading",

@@ -90,9 +90,9 @@ def gates() -> Iterator[Gate]:
     )
     detail = f"{peer['devprof_ns']:.0f} / {peer['torch_ns']:.0f} ns"
     yield Gate(
-        "averages: of the same torch profile, trace_of() included / torch's",
+        "averages: from the same torch profile to the table, trace_of() included / torch's",
         peer["devprof_ns"] / peer["torch_ns"],
-        None,
+        1 / 20,
         detail=detail,
     )
 
@@ -153,16 +153,16 @@ def _torch_profile(n: int) -> dict[str, float]:
         for _ in range(n):
             x.add_(y)
     trace_of(prof)  # builds and loads the native part
-    began = time.perf_counter_ns()
+    began = time.process_time_ns()
     trace = trace_of(prof)
     key_averages(trace).table()
-    ours = time.perf_counter_ns() - began
-    began = time.perf_counter_ns()
+    ours = time.process_time_ns() - began
+    began = time.process_time_ns()
     listed = prof.events()
     prof.key_averages().table()
     if len(listed) < 2 * n:
         raise SystemExit(f"torch listed {len(listed)} events, expected {n} ops and {n} kernels")
-    return {"torch_ns": (time.perf_counter_ns() - began) / len(listed), "devprof_ns": ours / len(trace)}
+    return {"torch_ns": (time.process_time_ns() - began) / len(listed), "devprof_ns": ours / len(trace)}
 
 
 if __name__ == "__main__":
