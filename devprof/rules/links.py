@@ -10,7 +10,7 @@ import numpy.typing as npt
 from devprof.model import ActivityType, Role, kLinkAsyncCpuGpu, kLinkFwdBwd
 from devprof.rules.finding import Rule, Severity, Violation, accounts, where
 from devprof.rules.times import work_of
-from devprof.store import ROLES, Trace
+from devprof.store import ROLES, ItemKind, Trace
 
 __all__ = ["RULES"]
 
@@ -132,6 +132,29 @@ def _backward_after_forward(trace: Trace) -> Iterator[Violation]:
     )
 
 
+def _sequence_numbers_once(trace: Trace) -> Iterator[Violation]:
+    """Look at backward ops, the outermost of each number; a forward op shares its number with the ops that it calls."""
+    numbers, threads = trace.items.get("Sequence number"), trace.items.get("Fwd thread id")
+    if numbers is None or threads is None or numbers.kind is not ItemKind.INT or threads.kind is not ItemKind.INT:
+        return
+    number, thread = numbers.dense(len(trace), -1), threads.dense(len(trace), 0)
+    backward = (thread != 0) & (number >= 0)
+    parent = trace.parent
+    inner = backward & (parent >= 0) & backward[parent] & (number[parent] == number)
+    events = np.flatnonzero(backward & ~inner)
+    order = events[np.lexsort((events, number[events], thread[events]))]
+    again = (number[order[1:]] == number[order[:-1]]) & (thread[order[1:]] == thread[order[:-1]])
+    mask = np.zeros(len(trace), dtype=np.bool_)
+    mask[order[1:][again]] = True
+    yield from where(
+        mask,
+        lambda n, at: (
+            f"{n} backward ops have the sequence number of an earlier one, as when a graph is run backward twice: only "
+            f"the first gets an arrow; the first is {trace.name_of(at)!r} with {number[at]}"
+        ),
+    )
+
+
 def _sums_agree(trace: Trace) -> Iterator[Violation]:
     for name, account in accounts(trace).items():
         produced, emitted = account.get("produced"), account.get("emitted")
@@ -155,5 +178,6 @@ RULES = (
     Rule("flows.paired", Severity.WARNING, "An arrow has one start, and an end.", _arrows_have_one_start),
     Rule("flows.host", Severity.ERROR, "A launch arrow starts on the host.", _launch_arrows_start_on_the_host),
     Rule("flows.backward", Severity.WARNING, "Backward follows forward.", _backward_after_forward),
+    Rule("links.sequence", Severity.INFO, "A sequence number leads back once.", _sequence_numbers_once),
     Rule("account.closes", Severity.ERROR, "Produced is emitted plus dropped plus rejected.", _sums_agree),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -44,8 +44,21 @@ def _numbers_are_finite(trace: Trace) -> Iterator[Violation]:
             )
 
 
+def _file_was_whole(trace: Trace) -> Iterator[Violation]:
+    """Look at what the reader of a file noted: what is no strict JSON, what was cut off, what could not be read."""
+    file = trace.facts.get("file")
+    if not isinstance(file, Mapping):
+        return
+    left_out, notes = file.get("left_out"), file.get("notes")
+    for reason, count in left_out.items() if isinstance(left_out, Mapping) else ():
+        yield Violation(int(count), f"{count} things in the file could not be read: {reason}")
+    for note in notes if isinstance(notes, list | tuple) else ():
+        yield Violation(1, f"the file: {note}")
+
+
 RULES = (
     Rule("text.names", Severity.INFO, "Names can be read.", _names_can_be_read),
     Rule("rows.named", Severity.INFO, "Rows have names.", _rows_are_named),
+    Rule("file.whole", Severity.WARNING, "The file is whole, and what its format says.", _file_was_whole),
     Rule("items.finite", Severity.WARNING, "Numbers are finite.", _numbers_are_finite),
 )

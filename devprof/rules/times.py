@@ -10,7 +10,7 @@ import numpy.typing as npt
 from devprof.link import crossings
 from devprof.model import ActivityType, Role
 from devprof.rules.finding import Rule, Severity, Violation, accounts, where
-from devprof.store import ROLES, Trace
+from devprof.store import ROLES, ItemKind, Trace
 
 __all__ = ["RULES"]
 
@@ -125,11 +125,42 @@ def _steps_in_order(trace: Trace) -> Iterator[Violation]:
         if text.startswith("ProfilerStep#") and text[13:].isascii() and text[13:].isdigit()
     }
     steps = annotations[np.isin(trace.name[annotations], list(numbers))]
-    order = steps[np.argsort(trace.start_ns[steps], kind="stable")]
+    order = steps[np.lexsort((trace.start_ns[steps], trace.row[steps]))]  # each rank of a merged trace counts its own
     counted = np.array([numbers[int(name)] for name in trace.name[order]], dtype=np.int64)
     mask = np.zeros(len(trace), dtype=np.bool_)
-    mask[order[1:][np.diff(counted) != 1]] = True
+    mask[order[1:][(np.diff(counted) != 1) & (np.diff(trace.row[order]) == 0)]] = True
     yield from where(mask, lambda n, at: f"{n} steps do not follow the one before; the first is {trace.name_of(at)}")
+
+
+def _syncs_wait(trace: Trace) -> Iterator[Violation]:
+    """Look at the waits that say for what they waited, in Kineto's words."""
+    kinds = trace.items.get("cuda_sync_kind")
+    if kinds is None:
+        return
+    words = [trace.strings[int(value)] if kinds.kind is ItemKind.STRING else "" for value in kinds.values]
+    of_stream, of_device = (
+        np.array([text.startswith(w) for text in words]) for w in ("Stream Sync", ("Context", "Device"))
+    )
+    mask = np.zeros(len(trace), dtype=np.bool_)
+    work = np.flatnonzero(work_of(trace))
+    for syncs, where_from in ((kinds.events[of_stream], trace.row), (kinds.events[of_device], trace.place)):
+        for number in np.unique(where_from[syncs]).tolist():
+            here, waited = syncs[where_from[syncs] == number], work[where_from[work] == number]
+            mask[here[_over_ns(trace, here, waited) > trace.end_ns[here] + _uncertainty_ns(trace)]] = True
+    yield from where(
+        mask,
+        lambda n, at: (
+            f"{n} waits end before the work that they waited for; the first is {trace.name_of(at)!r} on "
+            f"{trace.rows[trace.row[at]].name!r}"
+        ),
+    )
+
+
+def _over_ns(trace: Trace, syncs: npt.NDArray[np.int64], work: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return when all of the work is over that had begun when each wait did: (m,) int64, Unix ns."""
+    order = work[np.argsort(trace.start_ns[work], kind="stable")]
+    over_ns = np.concatenate([[np.iinfo(np.int64).min], np.maximum.accumulate(trace.end_ns[order])])
+    return over_ns[np.searchsorted(trace.start_ns[order], trace.start_ns[syncs], "left")]
 
 
 RULES = (
@@ -138,6 +169,12 @@ RULES = (
     Rule("times.cause", Severity.WARNING, "Device work does not start before its launch.", _cause_before_effect),
     Rule(
         "times.children", Severity.ERROR, "A host event starts inside the event that it is part of.", _children_inside
+    ),
+    Rule(
+        "times.syncs",
+        Severity.WARNING,
+        "A wait for a stream or a device ends after the work it waited for.",
+        _syncs_wait,
     ),
     Rule("times.steps", Severity.WARNING, "Steps follow each other.", _steps_in_order),
     Rule("rows.crossing", Severity.WARNING, "No two records of device work cross on a row.", _no_crossings),

@@ -33,7 +33,7 @@ class Event:
     linked: int = 0
     flow: Flow | None = None
     parent: int = -1
-    metadata: Mapping[str, float] = field(default_factory=dict)
+    metadata: Mapping[str, float | str] = field(default_factory=dict)
 
 
 def right() -> list[Event]:
@@ -75,6 +75,16 @@ def changed(at: int, **values: object) -> Callable[[], Trace]:
 
 def account(**values: object) -> Callable[[], Trace]:
     return lambda: built(right(), report={"plugins": {"toy": values}})
+
+
+def wait(kind: str, start_ns: int, end_ns: int) -> Event:
+    return Event(ActivityType.CUDA_SYNC, kind, start_ns, end_ns, STREAM, metadata={"cuda_sync_kind": kind})
+
+
+def backward(start_ns: int, thread: int, parent: int = 5) -> Event:
+    """A backward op of forward op number 7, launched by the forward thread."""
+    metadata = {"Sequence number": 7, "Fwd thread id": thread}
+    return Event(OP, "MmBackward0", start_ns, start_ns + 5, id=start_ns, parent=parent, metadata=metadata)
 
 
 BROKEN = {
@@ -121,6 +131,9 @@ BROKEN = {
     "rows.named": lambda: built(right(), rows=("", "stream 0")),
     "text.names": changed(6, name="mm\x01"),
     "items.finite": changed(6, metadata={"ratio": float("nan")}),
+    "times.syncs": lambda: built([*right(), wait("Stream Sync", 1070, 1079)]),
+    "links.sequence": lambda: built([*right(), backward(1710, 3), backward(1720, 3)]),
+    "file.whole": lambda: built(right(), file={"left_out": {"event that is no JSON": 2}, "notes": []}),
     "account.closes": account(produced=5, emitted=3, dropped={"full": 1}, rejected={}),
 }
 ALSO = {"rows.crossing": {"rows.serial"}}
@@ -150,6 +163,46 @@ def test_every_rule_has_a_trace_that_breaks_it() -> None:
 
 def test_negative_ids_are_found_beside_what_they_break() -> None:
     assert "ids.range" in rules_of(check(changed(2, id=-5)()))
+
+
+@pytest.mark.parametrize(
+    ("kind", "start_ns", "end_ns"),
+    [
+        ("Stream Sync", 1070, 1080),
+        ("Context Sync", 1050, 1090),
+        ("Stream Sync", 1035, 1039),
+        ("Event Sync", 1070, 1071),
+    ],
+)
+def test_a_wait_that_ends_with_its_work_or_says_not_for_what_it_waits_is_right(
+    kind: str, start_ns: int, end_ns: int
+) -> None:
+    assert check(built([*right(), wait(kind, start_ns, end_ns)])) == []
+
+
+def test_a_wait_for_a_device_is_over_when_all_its_streams_are() -> None:
+    assert rules_of(check(built([*right(), wait("Context Sync", 1045, 1055)]))) == {"times.syncs"}
+
+
+def test_a_backward_op_shares_its_number_with_the_op_that_it_calls_and_with_other_threads() -> None:
+    nested = [*right(), backward(1710, 3), replace(backward(1711, 3, parent=7), end_ns=1712), backward(1720, 4)]
+    assert check(built(nested)) == []
+
+
+def test_steps_of_two_threads_are_counted_apart() -> None:
+    events = [
+        Event(STEP, f"ProfilerStep#{n}", 1000 + 100 * n, 1090 + 100 * n, row, id=n + 1 + 5 * row)
+        for n, row in ((1, 0), (2, 0), (1, 1))
+    ]
+    assert check(built(events)) == []
+
+
+def test_what_a_reader_noted_of_a_file_is_found() -> None:
+    findings = check(built(right(), file={"left_out": {"event that is no JSON": 2}, "notes": ["the file ends early"]}))
+    assert [finding.says for finding in findings] == [
+        "2 things in the file could not be read: event that is no JSON",
+        "the file: the file ends early",
+    ]
 
 
 def test_a_finding_says_what_how_often_and_where() -> None:
