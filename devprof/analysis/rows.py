@@ -12,10 +12,13 @@ from devprof.analysis.columns import Longs
 from devprof.analysis.figures import Figure, Figures
 from devprof.analysis.formatting import time_text
 from devprof.analysis.sort_keys import Asked, asked_of, sort_key
-from devprof.analysis.table import Widths, table_of
+from devprof.analysis.table import Widths, html_of, table_of
 from devprof.store import HOST_BACKEND
 
 __all__ = ["Figured", "Listing"]
+
+_IN_A_NOTEBOOK = 100
+"""Rows of the table that a notebook shows by itself."""
 
 
 class Figured:
@@ -231,3 +234,10 @@ class Listing(Sequence[RowT]):
             top_level_events_only=top_level_events_only,
             time_unit=time_unit,
         )
+
+    def _repr_html_(self) -> str:
+        """Return the first hundred rows as a table for a notebook, those with the most device time, then host time, first."""
+        most = [Figure("time", backend, own=True) for backend in self.figures.backends]
+        device = sum((self.column(figure) for figure in most), np.zeros(len(self), dtype=np.int64))
+        own = self.column(Figure("time", HOST_BACKEND, own=True))
+        return html_of(self, np.lexsort((-own, -device))[:_IN_A_NOTEBOOK])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
@@ -13,7 +14,7 @@ from devprof.analysis.formatting import FLOP_UNITS, flops_unit, memory_text, sha
 from devprof.errors import UsageError
 from devprof.store import HOST_BACKEND
 
-__all__ = ["TableSource", "Widths", "table_of"]
+__all__ = ["TableSource", "Widths", "html_of", "table_of"]
 
 _WIDTH = 12
 _GAP = "  "
@@ -105,6 +106,23 @@ def table_of(
         cells = [column.text(row) for column in columns]
         lines += [_line(every, cells)] if source is None else _with_stack(every, cells, stack)
     return "".join(line + "\n" for line in [*lines, rule, *_sums(rows, time_unit)])
+
+
+def html_of(rows: TableSource, shown: Longs) -> str:
+    """Write a table for a notebook: the columns of `table_of`, texts whole and escaped.
+
+    Args:
+        rows: all rows.
+        shown: indices of the rows to show, in order.
+    """
+    if not len(rows.place):
+        return "<p>no events</p>"
+    columns = list(_columns(rows, shown, Widths(None, None, None), None))
+    heads = "".join(f"<th>{html.escape(column.title)}</th>" for column in columns)
+    lines = ("".join(f"<td>{html.escape(column.text(row))}</td>" for column in columns) for row in shown.tolist())
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    sums = "".join(f"<p>{html.escape(line)}</p>" for line in _sums(rows, None))
+    return f"<table><tr>{heads}</tr>{body}</table>{sums}"
 
 
 def _line(columns: Sequence[_Column], cells: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html.parser import HTMLParser
 from typing import Any
 
 import pytest
@@ -261,3 +262,44 @@ def test_a_list_is_printed_as_its_table(trace: Trace) -> None:
         "<FunctionEvent id=1 name=outer device_type=cpu thread=1 start_us=0.0 end_us=2000.0 cpu_time=2.000ms, "
         "device_time=200.000us>"
     )
+
+
+class Cells(HTMLParser):
+    """The texts of a page's table cells, and of its paragraphs."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self.lines: list[str] = []
+        self._into: list[str] = self.lines
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        assert tag in ("table", "tr", "th", "td", "p"), f"{tag} came out of a name"
+        if tag == "tr":
+            self.rows.append([])
+        self._into = self.lines if tag == "p" else self.rows[-1] if self.rows else []
+
+    def handle_data(self, data: str) -> None:
+        self._into.append(data)
+
+
+def test_a_notebook_shows_the_averages_as_a_table_whatever_the_names(made: Any) -> None:
+    made.op("<script>alert(1)</script>", 0, 2_000_000, id=1)
+    made.op("inner & outer", 3_000_000, 3_400_000, id=2)
+    made.kernel("kernel<float>", 3000, 53_000, linked=2)
+    trace = made.build()
+    shown = Cells(key_averages(trace)._repr_html_())
+    header, *rows = shown.rows
+    assert [row[header.index("Name")] for row in rows] == [
+        "kernel<float>",
+        "inner & outer",
+        "<script>alert(1)</script>",
+    ]
+    assert [row[header.index("Self TOY")] for row in rows] == ["50.000us", "50.000us", "0.000us"]
+    assert shown.lines == ["Self CPU time total: 2.400ms", "Self TOY time total: 50.000us"]
+    assert len(Cells(events(trace)._repr_html_()).rows) == 1 + len(trace)
+
+
+def test_a_notebook_shows_that_nothing_was_recorded(made: Any) -> None:
+    assert Cells(key_averages(made.build())._repr_html_()).lines == ["no events"]
