@@ -31,7 +31,8 @@ class Exclusive:
     """Held by one at a time. Callable from any thread; a forked child starts with it free."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        # reentrant: the run of a profile that was dropped is given back by a finalizer, which may come anywhere
+        self._lock = threading.RLock()
         self._holder: Holder | None = None
         os.register_at_fork(after_in_child=self._forget)
 
@@ -59,9 +60,13 @@ class Exclusive:
             SessionError: another one holds it; the message names the line that started that one.
         """
         holder = Holder(what, users_place(), threading.current_thread().name)
-        with self._lock:
-            self._refuse(what)
-            self._holder = holder
+        try:
+            with self._lock:
+                self._refuse(what)
+                self._holder = holder
+        except BaseException:  # an interrupt, when it was taken already
+            self.give_back(holder)
+            raise
         return holder
 
     def give_back(self, holder: Holder | None) -> None:
@@ -79,7 +84,7 @@ class Exclusive:
             )
 
     def _forget(self) -> None:
-        self._lock, self._holder = threading.Lock(), None
+        self._lock, self._holder = threading.RLock(), None
 
 
 RECORDING = Exclusive()

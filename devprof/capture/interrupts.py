@@ -6,9 +6,11 @@ import signal
 import threading
 from collections.abc import Callable
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 __all__ = ["HeldInterrupt"]
+
+T = TypeVar("T")
 
 
 class HeldInterrupt:
@@ -18,7 +20,7 @@ class HeldInterrupt:
     not handled in Python.
 
     Attributes:
-        pending: True once a SIGINT came.
+        pending: True once a SIGINT came that was held back.
     """
 
     def __init__(self, on_interrupt: Callable[[], object]) -> None:
@@ -39,11 +41,26 @@ class HeldInterrupt:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._before is None:
+        before, self._before = self._before, None
+        if before is None:
             return
-        signal.signal(signal.SIGINT, self._before)
-        if self.pending:
-            self._before(signal.SIGINT, None)
+        signal.signal(signal.SIGINT, before)
+        if self.pending and callable(before):
+            before(signal.SIGINT, None)
+
+    def let_through(self, call: Callable[[], T]) -> T:
+        """Return what `call` returns; a SIGINT meanwhile is handled at once, and one that came before waits on.
+
+        For what belongs to the user, and for what deals with interrupts itself. Outside of the block it only calls.
+        """
+        if self._before is None:
+            return call()
+        try:
+            signal.signal(signal.SIGINT, self._before)
+            return call()
+        finally:
+            # the call may have set another handler, which is to stay
+            self._before = signal.signal(signal.SIGINT, self._note) or signal.SIG_DFL
 
     def _note(self, signum: int, frame: FrameType | None) -> None:
         self.pending = True

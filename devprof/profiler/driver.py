@@ -32,6 +32,7 @@ class Driver:
         moves: Mapping[Move, Callable[[], object]],
         *,
         stopped_early: Callable[[], bool],
+        cancel: Callable[[], object] = lambda: None,
     ) -> None:
         """Make a driver that has not begun.
 
@@ -39,6 +40,7 @@ class Driver:
             schedule: gives the action of a step.
             moves: what to call for each move; `Move.WARN` is the driver's own.
             stopped_early: says whether the device has stopped recording by itself.
+            cancel: ends whatever a move began that was not made to its end.
 
         Raises:
             UsageError: the schedule's answer for step 0 is no action.
@@ -46,6 +48,7 @@ class Driver:
         self._schedule = schedule
         self._moves = moves
         self._stopped_early = stopped_early
+        self._cancel = cancel
         self.is_moving = False
         self.step_num = 0
         self.action = self._planned = action_of(schedule(0), 0)
@@ -101,6 +104,7 @@ class Driver:
         try:
             held = self._make_all(before, after)
         except BaseException:
+            self._cancel()
             self.action = ProfilerAction.NONE  # nothing is prepared and nothing records
             raise
         finally:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, Self
 
-from devprof.capture import SessionReport, attach
+from devprof.capture import HeldInterrupt, Holder, SessionReport, attach
 from devprof.capture.hosting import ProfilerStats, StepCounter
 from devprof.errors import SessionError, UsageError
 from devprof.host import record_function
@@ -21,7 +21,7 @@ from devprof.profiler.driver import Driver
 from devprof.profiler.hosts import make_host
 from devprof.profiler.options import TraceIds, profile_options
 from devprof.profiler.results import Results
-from devprof.profiler.runs import PROFILES, Run
+from devprof.profiler.runs import PROFILES, Run, follow_forks
 from devprof.profiler.scheduling import always_record
 from devprof.profiler.step_tracker import PROFILER_STEP, step_tracker
 
@@ -104,17 +104,19 @@ class profile(Results):
         )
         self.on_trace_ready = _callable("on_trace_ready", on_trace_ready, "a function of this profile")
         self._host = make_host(host, options)
+        self._held = HeldInterrupt(_nothing)
         moves = {
-            Move.PREPARE: self._host.prepare,
-            Move.START: self._host.start,
+            Move.PREPARE: lambda: self._held.let_through(self._host.prepare),
+            Move.START: lambda: self._held.let_through(self._host.start),
             Move.STOP: self._stopped,
             Move.TRACE_READY: self._trace_ready,
         }
-        self._driver = Driver(_plan(schedule), moves, stopped_early=self._host.stopped_early)
+        self._driver = Driver(_plan(schedule), moves, stopped_early=self._host.stopped_early, cancel=self._cancel)
         self._names_steps = schedule is not None
         self._step_range: record_function | None = None
         self._run: Run | None = None
         self._calls = threading.RLock()
+        follow_forks(self)
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -125,8 +127,14 @@ class profile(Results):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._run is not None:  # else the block stopped it
+        if self._run is None:  # the block stopped it
+            return
+        try:
             self.stop()
+        except KeyboardInterrupt:
+            if self._run is not None:  # it came before the stop had begun, and a block has no second chance
+                self.stop()
+            raise
 
     def start(self) -> None:
         """Begin with the schedule's present step.
@@ -134,18 +142,19 @@ class profile(Results):
         Raises:
             SessionError: a profile is running; the message names the line that started it.
         """
-        with self._calls:
-            holder = PROFILES.take("a devprof.profile")
-            try:
+        holder = None
+        try:
+            with self._calls:
+                holder = PROFILES.take("a devprof.profile")
                 self._driver.begin()
-            except BaseException:
-                self._host.cancel("the profile could not be started")
-                PROFILES.give_back(holder)
-                raise
-            self._run = Run.of(self, self._host, holder)
-            for counter in self._step_counters:
-                counter.init_step_count(PROFILER_STEP)
-            self._open_step()
+                self._run = Run.of(self, self._host, holder)
+                for counter in self._step_counters:
+                    counter.init_step_count(PROFILER_STEP)
+                self._open_step()
+        except BaseException:  # an interrupt may come behind the last line, too
+            if holder is not None:
+                self._undo_start(holder)
+            raise
 
     def step(self) -> None:
         """Say that the next step of the program begins.
@@ -154,7 +163,7 @@ class profile(Results):
             SessionError: the profile is not running, or this is the wrong thread.
             UsageError: the schedule's answer is no action.
         """
-        with self._calls:
+        with self._calls, HeldInterrupt(_nothing) as self._held:
             if self._is_running("step"):
                 self._close_step()
                 try:
@@ -170,7 +179,7 @@ class profile(Results):
         Raises:
             SessionError: the profile is not running, or this is the wrong thread.
         """
-        with self._calls:
+        with self._calls, HeldInterrupt(_nothing) as self._held:
             if self._is_running("stop"):
                 self._close_step()
                 try:
@@ -190,7 +199,7 @@ class profile(Results):
         """
         wanted = wanted_activities(activities)
         with self._calls:
-            if self._run is not None and self._run.is_ours:
+            if self._runs_here:
                 self._host.toggle(enable, wanted)
 
     # -- facts --------------------------------------------------------------------------------------------------------
@@ -272,7 +281,7 @@ class profile(Results):
 
     def __repr__(self) -> str:
         head = f"<devprof.profile host={self._host.name!r}"
-        if self._run is not None:
+        if self._runs_here:
             return f"{head}, running, step {self.step_num}: {self.current_action.name}>"
         if not self._has_results:
             return f"{head}, not started>"
@@ -280,7 +289,7 @@ class profile(Results):
         return f"{head}, {len(trace)} events in {(trace.window_end_ns - trace.window_start_ns) / 1e6:.3f} ms>"
 
     def __str__(self) -> str:
-        return self.table() if self._run is None and self._has_results else repr(self)
+        return self.table() if self._has_results and not self._runs_here else repr(self)
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
@@ -289,13 +298,28 @@ class profile(Results):
         run = self._run
         if run is None:
             raise SessionError(f"{call}() on a profile that is not running; call start() first, or use a with block")
+        if not run.is_ours:
+            if call == "stop":
+                self._forget_run()
+            return False
         if self._driver.is_moving:
             raise SessionError(f"{call}() inside on_trace_ready; the callback may read the profile, not move it")
-        if not run.is_ours:
-            self._forget_run()
-            return False
         self._host.check_thread(call)
         return True
+
+    @property
+    def _runs_here(self) -> bool:
+        return self._run is not None and self._run.is_ours
+
+    def _undo_start(self, holder: Holder) -> None:
+        with self._calls:
+            self._close_step()
+            self._cancel()
+            self._forget_run()
+            PROFILES.give_back(holder)
+
+    def _cancel(self) -> None:
+        self._host.cancel("the profile could not begin to record")
 
     def _forget_run(self) -> None:
         run, self._run = self._run, None
@@ -303,6 +327,12 @@ class profile(Results):
             run.end()
             for counter in self._step_counters:
                 counter.erase_step_count(PROFILER_STEP)
+
+    def forget_threads(self) -> None:
+        """Go on in the child of a fork: threads that were inside a call are not there."""
+        super().forget_threads()
+        self._calls = threading.RLock()
+        self._driver.is_moving = False
 
     def _stopped(self) -> None:
         try:
@@ -320,8 +350,9 @@ class profile(Results):
             attach(self, self._host.report)
 
     def _trace_ready(self) -> None:
-        if self.on_trace_ready is not None:
-            self.on_trace_ready(self)
+        callback = self.on_trace_ready
+        if callback is not None:
+            self._held.let_through(lambda: callback(self))
 
     @property
     def _step_counters(self) -> tuple[StepCounter, ...]:
@@ -349,6 +380,10 @@ def _callable(name: str, value: Any, expected: str) -> Any:
     if value is not None and not callable(value):
         raise UsageError(f"{name} is {value!r}; expected {expected}")
     return value
+
+
+def _nothing() -> None:
+    pass
 
 
 def _mapping(value: object) -> dict[str, object]:

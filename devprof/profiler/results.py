@@ -157,6 +157,10 @@ class Results:
                 self._whole = joined(self._cycles)
             return self._whole
 
+    def forget_threads(self) -> None:
+        """Go on in the child of a fork, where the thread that made a trace is not there."""
+        self._making = threading.Lock()
+
     def _add_fact(self, change: Callable[[Trace], Trace]) -> None:
         """Change the latest trace's facts, where it is made already."""
         with self._making:

@@ -7,14 +7,39 @@ import warnings
 import weakref
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Protocol
 
 from devprof.capture import Exclusive, Holder
 from devprof.capture.hosting import ProfilerHost
 
-__all__ = ["PROFILES", "Run"]
+__all__ = ["PROFILES", "Forked", "Run", "follow_forks"]
 
 PROFILES = Exclusive()
 """Held by the `devprof.profile` that runs, whatever its host."""
+
+
+class Forked(Protocol):
+    """What must know that its process is the child of a fork."""
+
+    def forget_threads(self) -> None:
+        """Let go of what other threads hold: they are not in the child."""
+
+
+_following: weakref.WeakSet[Forked] = weakref.WeakSet()
+
+
+def follow_forks(one: Forked) -> None:
+    """Tell `one`, for as long as it lives, when it finds itself in a forked child."""
+    _following.add(one)
+
+
+def _tell_in_child() -> None:
+    for one in list(_following):
+        one.forget_threads()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_tell_in_child)
 
 
 @dataclass(slots=True)

@@ -49,3 +49,21 @@ def test_a_forked_child_finds_it_free() -> None:
         os._exit(0 if place.holder is None else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert place.holder is not None
+
+
+def test_it_can_be_given_back_while_it_is_being_taken() -> None:
+    place = Exclusive()
+
+    class Words(str):
+        """As a finalizer does that the garbage collector runs at this moment."""
+
+        __slots__ = ()
+
+        def __format__(self, spec: str) -> str:
+            place.give_back(first)
+            return "another"
+
+    first = place.take("first")
+    with pytest.raises(SessionError, match="another cannot start: first is running already"):
+        place.take(Words())
+    assert place.take("next") is place.holder

@@ -1,35 +1,26 @@
-"""`PythonHost`: what happens when, in a session of its own."""
+"""The host without torch: what its window holds."""
 
 from __future__ import annotations
 
-import time
-from typing import Any
-
 import pytest
 
-import devprof
-from devprof.errors import DevprofWarning
-from devprof.host import functions
+from devprof.host import HostRecorder, HostRecording, record_function
+from devprof.profiler import profile
 
 
-def test_what_may_be_built_at_first_use_is_built_before_the_window_and_before_plugins_record(
+def test_a_range_that_another_thread_ends_while_the_stop_begins_is_inside_the_window(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    real, asked_ns = functions.function_tracer, []
+    def slow_stop(recorder: HostRecorder) -> HostRecording:
+        with record_function("as of another thread"):
+            pass
+        return stop(recorder)
 
-    def slow(**options: Any) -> Any:
-        asked_ns.append(time.time_ns())
-        return real(**options)
-
-    monkeypatch.setattr(functions, "function_tracer", slow)
-    with devprof.profile(activities=["cpu"], host="python", with_stack=True) as prof:
+    stop = HostRecorder.stop
+    monkeypatch.setattr(HostRecorder, "stop", slow_stop)
+    with profile(activities=["cpu"], host="python") as prof:
         pass
-    assert asked_ns[0] < prof.trace.window_start_ns
-    actions = [devprof.ProfilerAction.WARMUP, devprof.ProfilerAction.NONE]
-    asked_ns.clear()
-    prof = devprof.profile(activities=["cpu"], host="python", with_stack=True, schedule=actions.__getitem__)
-    prof.start()
-    assert asked_ns, "the warm-up is the time for it"
-    with pytest.warns(DevprofWarning, match="goes from WARMUP to NONE"):
-        prof.step()
-    prof.stop()
+    trace = prof.trace
+    assert [trace.strings[name] for name in trace.name] == ["as of another thread"]
+    assert trace.window_start_ns <= trace.start_ns[0] <= trace.end_ns[0] <= trace.window_end_ns
+    assert prof.stats.window_ns == trace.window_end_ns - trace.window_start_ns
