@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import mmap
 import os
 import zipfile
@@ -28,6 +29,8 @@ _LOCAL_HEADER_BYTES = 30
 _PADDING_ID = 0xD935  # an extra field that zip readers skip
 _MOST_MANIFEST_BYTES = 1 << 28
 _TEXT = ("utf-8", "surrogatepass")
+_MOST_BITS = 8192
+"""Of a whole number in the facts: Python neither writes nor reads very long ones."""
 _DAMAGE = (
     TraceFileError,
     zipfile.BadZipFile,
@@ -52,7 +55,7 @@ def save(trace: Trace, path: str | os.PathLike[str]) -> None:
         OSError: it cannot be written.
     """
     with written_whole(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        _put(archive, "manifest.json", json.dumps(manifest_of(trace), allow_nan=False).encode(*_TEXT))
+        _put(archive, "manifest.json", _json(manifest_of(trace)).encode(*_TEXT))
         texts = [text.encode(*_TEXT) for text in trace.strings]
         _put(archive, "strings.bin", b"".join(texts))
         _put_array(archive, "strings.npy", np.cumsum([0, *map(len, texts)], dtype=np.int64))
@@ -62,6 +65,26 @@ def save(trace: Trace, path: str | os.PathLike[str]) -> None:
             for number, column in enumerate(columns.values()):
                 _put_array(archive, f"{which}/{number}.npy", column.values)
                 _put_array(archive, f"{which}/{number}.events.npy", column.events)
+
+
+def _json(manifest: dict[str, Any]) -> str:
+    try:
+        return json.dumps(manifest, allow_nan=False)
+    except ValueError:  # a fact that JSON has no number for
+        return json.dumps(_plain(manifest), allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value with texts for numbers that are not finite, or that Python does not write for their length."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        return hex(value)
+    return value
 
 
 def load(path: str | os.PathLike[str]) -> Trace:

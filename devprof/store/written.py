@@ -19,7 +19,8 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Give a file to write; it takes its name when the block ends, and an earlier file of that name stays until then.
 
     Where the block raises, or the disk is full, nothing of it is left and an earlier file is untouched. The file has the
-    permissions that a plain `open` would give it.
+    permissions that a plain `open` would give it. A link is followed. A pipe or a device is written to as it is: it must not
+    be replaced by a file.
 
     Args:
         path: the file's name.
@@ -33,6 +34,11 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise UsageError(f"cannot write {target}: there is no directory {target.parent}; make it first")
     if target.is_dir():
         raise UsageError(f"cannot write {target}: it is a directory; name a file in it")
+    if target.exists() and not target.is_file():
+        with target.open("wb") as file:
+            yield file
+        return
+    target = Path(os.path.realpath(target))
     handle, name = tempfile.mkstemp(prefix=f".{target.name[:200]}.", suffix=".part", dir=target.parent)
     part = Path(name)
     try:

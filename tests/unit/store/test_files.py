@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import tempfile
+import threading
 import zipfile
 from pathlib import Path
 
@@ -97,6 +99,40 @@ def test_the_file_has_the_permissions_of_a_plain_one_or_of_the_one_it_replaces(t
     plain.chmod(0o600)
     save(trace_of("a"), plain)
     assert plain.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_device_or_pipe_is_written_to_and_never_replaced(tmp_path: Path) -> None:
+    pipe, received = tmp_path / "pipe", tmp_path / "received.devprof"
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: received.write_bytes(pipe.read_bytes()))
+    reader.start()
+    save(trace_of("a"), pipe)
+    reader.join(60)
+    assert contents(load(received)) == contents(trace_of("a"))
+    assert pipe.is_fifo()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["pipe", "received.devprof"]
+
+
+def test_a_link_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    link = tmp_path / "link.devprof"
+    link.symlink_to("there/t.devprof")
+    save(trace_of("a"), link)
+    assert link.is_symlink()
+    assert contents(load(tmp_path / "there" / "t.devprof")) == contents(trace_of("a"))
+
+
+def test_facts_that_json_has_no_number_for_are_kept_as_texts(tmp_path: Path) -> None:
+    facts = {"n": [float("nan"), {"i": float("-inf")}], "long": 16**5000, "short": 10**30, "yes": True, "none": None}
+    save(trace_of("a").with_facts(**facts), tmp_path / "t.devprof")
+    assert load(tmp_path / "t.devprof").facts == {
+        "host": "python",
+        "n": ["nan", {"i": "-inf"}],
+        "long": "0x1" + "0" * 5000,
+        "short": 10**30,
+        "yes": True,
+        "none": None,
+    }
 
 
 def test_every_cut_of_a_file_is_refused_by_name(tmp_path: Path) -> None:
