@@ -5,7 +5,6 @@ Source: torch/profiler/profiler.py (`_KinetoProfile`, `profile`).
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Iterable
 from types import TracebackType
@@ -18,6 +17,7 @@ from devprof.host import record_function
 from devprof.profiler.actions import Move, ProfilerAction
 from devprof.profiler.activities import wanted_activities
 from devprof.profiler.driver import Driver
+from devprof.profiler.facts import fact_of, json_of
 from devprof.profiler.hosts import make_host
 from devprof.profiler.options import TraceIds, profile_options
 from devprof.profiler.results import Results
@@ -205,8 +205,12 @@ class profile(Results):
     # -- facts --------------------------------------------------------------------------------------------------------
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Put a text under a key of the trace's metadata, and of all later traces of this profile."""
-        self.add_metadata_json(key, json.dumps(value))
+        """Put a text under a key of the trace's metadata, and of all later traces of this profile.
+
+        Raises:
+            UsageError: it has no words in JSON.
+        """
+        self.add_metadata_json(key, json_of(key, value))
 
     def add_metadata_json(self, key: str, value: str) -> None:
         """Put JSON text under a key of the trace's metadata, and of all later traces of this profile.
@@ -214,12 +218,7 @@ class profile(Results):
         Raises:
             UsageError: it is no JSON.
         """
-        try:
-            fact = json.loads(value)
-        except (TypeError, ValueError) as error:
-            raise UsageError(
-                f"metadata {key!r} is {value!r}, which is no JSON text ({error}); see add_metadata"
-            ) from None
+        fact = fact_of(key, value)
         self._host.add_metadata_json(key, value)
         self._add_fact(lambda trace: trace.with_facts(metadata={**_mapping(trace.facts.get("metadata")), key: fact}))
 

@@ -45,7 +45,8 @@ def matching(group: str, plugins: Iterable[RegisteredProfiler]) -> list[Register
     """Return the plugins that a group of activities means."""
     if group == _ANY_RENAMED:
         beside = {name.strip() for name in os.environ.get("DEVPROF_PLUGINS", "").split(",")}
-        return [one for one in plugins if one.capabilities.torch_device or {one.name, one.plugin.name} & beside]
+        named = beside | {group}
+        return [one for one in plugins if one.capabilities.torch_device or {one.name, one.plugin.name} & named]
     exact = [one for one in plugins if group in _names(one)]
     return exact or [one for one in plugins if group.lower() in _names(one)]
 

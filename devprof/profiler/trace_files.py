@@ -47,8 +47,10 @@ def tensorboard_trace_handler(
     Raises:
         UsageError: the worker's name cannot be part of a file name; from the callback: the folder cannot be made.
     """
-    if worker_name and Path(worker_name).name != worker_name:
+    if worker_name and (not isinstance(worker_name, str) or Path(worker_name).name != worker_name):
         raise UsageError(f"worker_name is {worker_name!r}; it becomes part of a file name, so it cannot hold a '/'")
+    if worker_name and "\0" in worker_name:
+        raise UsageError(f"worker_name is {worker_name!r}; no file name can hold a NUL")
 
     def handler(prof: Exporter) -> None:
         folder = _made(Path(dir_name))

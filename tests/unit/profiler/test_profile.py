@@ -285,6 +285,14 @@ def test_metadata_reaches_the_host_as_json_text_and_a_finished_trace_as_a_fact(n
 def test_metadata_that_is_no_json_is_refused(noting: Any) -> None:
     with pytest.raises(UsageError, match="metadata 'key' is 'words', which is no JSON text"):
         profile().add_metadata_json("key", "words")
+    for text, words in (("[NaN]", "JSON has no NaN"), ("[" * 10**5, "recursion"), (None, "not NoneType")):
+        with pytest.raises(UsageError, match=words):
+            profile().add_metadata_json("key", text)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="metadata 'key' has no words in JSON"):
+        profile().add_metadata("key", object())  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="a key of the metadata is 5; expected a text"):
+        profile().add_metadata(5, "text")  # type: ignore[arg-type]
+    assert [host.metadata for host in noting] == [{}] * 6
 
 
 def test_traces_have_ids_of_the_users_or_of_their_own(noting: Any) -> None:
