@@ -23,7 +23,7 @@ WRITERS: dict[str, Callable[[Trace, Path], None]] = {
     ".json.gz": export.chrome_trace,
     ".pftrace": export.perfetto_trace,
     ".pftrace.gz": export.perfetto_trace,
-    ".folded": lambda trace, path: export.stacks(trace, path),
+    ".folded": lambda trace, path: export.folded(trace, path),
     ".csv": export.table,
     ".csv.gz": export.table,
     ".parquet": export.table,

@@ -12,12 +12,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from devprof.analysis import Answer
+from devprof.analysis import Answer, Averages
 from devprof.cli.progress import reading
 from devprof.pipeline.files import load
 from devprof.store import Trace
 
-__all__ = ["Json", "TraceFile", "print_answer", "print_json", "read"]
+__all__ = ["Json", "TraceFile", "averages_as_rows", "print_answer", "print_json", "read", "sort_key"]
+
+_FIGURES = ("count", "cpu_time_total", "self_cpu_time_total", "device_time_total", "self_device_time_total")
 
 TraceFile = Annotated[
     Path, typer.Argument(help="A trace: .devprof, .json, .json.gz, or an SQLite export of Nsight or nvprof.")
@@ -36,8 +38,19 @@ def read(path: Path) -> Trace:
 
 
 def print_json(value: Mapping[str, Any], *, err: bool = False) -> None:
-    """Print JSON, to stderr if `err`."""
-    typer.echo(json.dumps(value, indent=2, allow_nan=False, default=str), err=err)
+    """Print JSON; if `err` to stderr and on one line, for there it stands below whatever else a program wrote."""
+    typer.echo(json.dumps(value, indent=None if err else 2, allow_nan=False, default=str), err=err)
+
+
+def averages_as_rows(averages: Averages) -> list[dict[str, object]]:
+    """Return averages as JSON values; times in us."""
+    return [{"name": one.key, **{figure: getattr(one, figure) for figure in _FIGURES}} for one in averages]
+
+
+def sort_key(averages: Averages) -> str:
+    """Return by what a short table is sorted: time on devices where there is any, else time on the host."""
+    on_device = any(one.self_device_time_total for one in averages)
+    return "self_device_time_total" if on_device else "self_cpu_time_total"
 
 
 def print_answer(answer: Answer, rows: int | None = None) -> None:

@@ -9,9 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from devprof.analysis import Averages
 from devprof.cli.convert import WRITERS, writer_for
-from devprof.cli.output import Json, print_json
+from devprof.cli.output import Json, averages_as_rows, print_json, sort_key
 from devprof.cli.program import Program, exit_code, show
 from devprof.errors import DevprofError, UsageError
 from devprof.native import torch_facts
@@ -24,7 +23,6 @@ RUN_SETTINGS = {"allow_interspersed_args": False}
 """Settings of the command: what comes behind the program is the program's."""
 
 _CHROME = (".json", ".json.gz")
-_FIGURES = ("count", "cpu_time_total", "self_cpu_time_total", "device_time_total", "self_device_time_total")
 
 _Program = Annotated[
     list[str], typer.Argument(metavar="PROGRAM", help="A script with its arguments; options of devprof come before it.")
@@ -62,8 +60,9 @@ def run(
 ) -> None:
     """Run a Python script or module under the profiler, and write its trace; exits as the program does.
 
-    The program finds its own arguments, path and __main__. What devprof prints goes to stderr, for stdout is the program's. The
-    trace is also written where the program raises or exits. With several ranks (RANK is set) each writes a file of its own.
+    The program finds its own arguments, path and __main__. What devprof prints goes to stderr, for stdout is the program's:
+    with --json it is the last line. The trace is also written where the program raises or exits. With several ranks (RANK is
+    set) each writes a file of its own.
     host=torch imports torch before the program starts: what torch reads from the environment must be set outside. host=python
     needs no torch; it records ranges, and with --with-stack every function.
     """
@@ -130,10 +129,9 @@ def _tell(prof: profile, target: Path, top: int, json_code: int | None) -> None:
     report = _report(prof)
     if json_code is not None:
         facts = {"trace": str(target), "events": len(prof.trace), "exit_code": json_code}
-        print_json({**facts, "averages": _rows(averages), "report": report and report.as_dict()}, err=True)
+        print_json({**facts, "averages": averages_as_rows(averages), "report": report and report.as_dict()}, err=True)
         return
-    by = "self_device_time_total" if any(one.self_device_time_total for one in averages) else "self_cpu_time_total"
-    typer.echo(averages.table(sort_by=by, row_limit=top), err=True)
+    typer.echo(averages.table(sort_by=sort_key(averages), row_limit=top), err=True)
     if report is not None and report.ledgers:
         typer.echo(str(report), err=True)
     if not len(prof.trace):
@@ -146,7 +144,3 @@ def _report(prof: profile) -> Any:
         return prof.report
     except UsageError:  # no plugin took part
         return None
-
-
-def _rows(averages: Averages) -> list[dict[str, object]]:
-    return [{"name": one.key, **{figure: getattr(one, figure) for figure in _FIGURES}} for one in averages]

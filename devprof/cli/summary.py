@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from devprof import analysis, rules
 from devprof.analysis import Answer
-from devprof.cli.output import Json, TraceFile, print_answer, print_json, read
+from devprof.cli.output import Json, TraceFile, averages_as_rows, print_answer, print_json, read, sort_key
 from devprof.store import Trace
 
 __all__ = ["summary"]
@@ -28,24 +29,32 @@ def summary(
         "launch_latency": analysis.launch_latency(trace),
         "steps": analysis.steps(trace),
     }
+    averages = analysis.key_averages(trace)
     findings = rules.check(trace)
     if as_json:
+        rows = {**{key: answer.as_dict()["rows"] for key, answer in answers.items()}, "ops": averages_as_rows(averages)}
         found = [{"rule": one.rule, "severity": one.severity.name.lower(), "says": one.says} for one in findings]
-        print_json(
-            {"trace": _facts(trace), **{key: a.as_dict()["rows"] for key, a in answers.items()}, "findings": found}
-        )
+        print_json({"trace": _facts(trace), **rows, "findings": found})
         return
     print_answer(
         Answer(str(trace_file), {"fact": list(_facts(trace)), "value": [str(v) for v in _facts(trace).values()]})
     )
-    for answer in answers.values():
+    shown = {**answers, "steps": _since_start(answers["steps"], trace.window_start_ns)}
+    for answer in shown.values():
         if len(answer):
             typer.echo()
             print_answer(answer, top)
     typer.echo()
-    typer.echo(analysis.key_averages(trace).table(row_limit=top))
+    typer.echo(averages.table(sort_by=sort_key(averages), row_limit=top))
     for one in findings:
         typer.echo(str(one))
+
+
+def _since_start(steps: Answer, window_start_ns: int) -> Answer:
+    """Return the steps with starts counted from the window's: seconds since 1970 say nothing to a reader."""
+    columns = dict(steps.columns)
+    columns["start_ns"] = np.asarray(steps.column("start_ns"), dtype=np.int64) - window_start_ns
+    return Answer(steps.title, columns, steps.notes)
 
 
 def _facts(trace: Trace) -> dict[str, object]:

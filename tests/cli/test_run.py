@@ -133,6 +133,7 @@ def test_a_program_that_python_cannot_read_fails_as_under_python(tmp_path: Path)
 def test_what_devprof_says_goes_to_stderr_and_as_json_on_request(folder: Path, tmp_path: Path) -> None:
     done = run("--host", "python", "-a", "cpu", "--json", folder / "program.py", cwd=tmp_path)
     assert json.loads(done.stdout)["name"] == "__main__"
+    assert done.stderr.count("\n") == 1, "a program that writes to stderr as well leaves the last line to devprof"
     said = json.loads(done.stderr)
     assert (said["trace"], said["events"], said["exit_code"]) == (str(tmp_path / "program.devprof"), 1, 0)
     assert [(row["name"], row["count"]) for row in said["averages"]] == [("work", 1)]

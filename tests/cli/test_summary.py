@@ -1,0 +1,82 @@
+"""`devprof summary`: what it shows first, and what it says as JSON."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from devprof.pipeline.files import load
+
+BASE_S = 1_700_000_000
+
+
+def event(name: str, cat: str, ts_us: float, dur_us: float, **args: object) -> dict[str, object]:
+    tid = 7 if cat == "kernel" else 1
+    times = {"ts": BASE_S * 1_000_000 + ts_us, "dur": dur_us}
+    return {"ph": "X", "name": name, "cat": cat, "pid": 0 if cat == "kernel" else 50, "tid": tid, **times, "args": args}
+
+
+def launched(name: str, ts_us: float, dur_us: float, number: int) -> list[dict[str, object]]:
+    return [
+        event(name, "cpu_op", ts_us, 5, **{"External id": number}),
+        event("cudaLaunchKernel", "cuda_runtime", ts_us + 1, 2, **{"External id": number, "correlation": 100 + number}),
+        event("k_" + name, "kernel", ts_us + 10, dur_us, device=0, stream=7, correlation=100 + number),
+    ]
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    """A step of 300 us with a short op before a long one."""
+    path = tmp_path / "t.json"
+    events = [
+        event("ProfilerStep#3", "user_annotation", 0, 300),
+        *launched("short", 10, 1, 1),
+        *launched("long", 50, 90, 2),
+    ]
+    path.write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
+    return path
+
+
+def devprof(*words: str | Path) -> Any:
+    command = [sys.executable, "-m", "devprof", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+
+
+def test_ops_that_took_most_time_on_devices_come_first(trace: Path) -> None:
+    lines = devprof("summary", trace, "--top", "3").stdout.splitlines()
+    head = next(number for number, line in enumerate(lines) if "Self CPU %" in line)
+    assert [line.split()[0] for line in lines[head + 2 : head + 5]] == ["long", "k_long", "short"]
+
+
+def test_a_steps_start_is_counted_from_the_windows(trace: Path) -> None:
+    lines = devprof("summary", trace).stdout.splitlines()
+    row = lines[lines.index("steps") + 2].split("\t")
+    assert row == ["3", "0 ns", "300.000 us", "91.000 us"]
+
+
+def test_json_has_the_ops_and_the_times_of_the_trace(trace: Path) -> None:
+    said = json.loads(devprof("summary", trace, "--json").stdout)
+    assert {row["name"]: row["device_time_total"] for row in said["ops"] if row["device_time_total"]} == {
+        "short": 1.0,
+        "k_short": 1.0,
+        "long": 90.0,
+        "k_long": 90.0,
+        "ProfilerStep*": 91.0,
+    }
+    assert said["steps"] == [
+        {"step": 3, "start_ns": int(load(trace).start_ns.min()), "duration_ns": 300_000, "busy cuda:0_ns": 91_000}
+    ]
+
+
+def test_a_flame_graph_of_a_trace_without_python_functions_has_its_ops(trace: Path, tmp_path: Path) -> None:
+    devprof("convert", trace, tmp_path / "t.folded")
+    paths = [line.rpartition(" ")[0] for line in (tmp_path / "t.folded").read_text(encoding="utf-8").splitlines()]
+    assert {path for path in paths if path.endswith("LaunchKernel")} == {
+        "ProfilerStep#3;short;cudaLaunchKernel",
+        "ProfilerStep#3;long;cudaLaunchKernel",
+    }
