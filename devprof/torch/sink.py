@@ -7,6 +7,7 @@ pass. It saves as often as it is asked to; only torch counts, so nothing here to
 from __future__ import annotations
 
 import json
+import socket
 from typing import Any
 
 import numpy as np
@@ -138,6 +139,7 @@ def _facts(columns: Columns) -> dict[str, object]:
     facts: dict[str, object] = {
         "devprof_version": __version__,
         "host": "torch",
+        "host_name": socket.gethostname(),
         "torch_version": torch.__version__,
         "torch_thread_numbers": threads,
         "spans": [span._asdict() for span in columns.spans],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -387,6 +388,7 @@ def test_facts_are_those_of_the_file(tmp_path: Path, join: Join) -> None:
     assert trace.facts["trace_id"] == file["trace_id"]
     assert trace.facts["report"] == file["devprof"]
     assert (trace.facts["host"], trace.facts["torch_version"]) == ("torch", torch.__version__)
+    assert trace.facts["host_name"] == socket.gethostname()
     assert (trace.facts["record_shapes"], trace.facts["with_stack"]) == (True, False)
 
 

@@ -124,15 +124,19 @@ def test_memory_stays_flat_over_two_hundred_cycles(program: Program) -> None:
 
         for _ in range(20):
             cycle()
-        before = resident()
-        for _ in range(200):
-            cycle()
-        toyland.say(grown=resident() - before, records=len(devprof.torch.trace_of(prof)))
+        sizes = [resident()]
+        for _ in range(5):
+            for _ in range(40):
+                cycle()
+            sizes.append(resident())
+        grown = [after - before for before, after in zip(sizes, sizes[1:])]
+        toyland.say(grown=grown, records=len(devprof.torch.trace_of(prof)))
         """,
         timeout_s=200,
     )
     assert said["records"] > 6000
-    assert said["grown"] < 200 * said["records"] / 4, "a quarter of a byte per record and cycle would be more"
+    # the allocator takes pages in jumps; what is never given back grows in every one of the five parts
+    assert min(said["grown"]) < 40 * said["records"] / 4, "a quarter of a byte per record and cycle would be more"
 
 
 REFUSED: dict[str, Callable[[], Any]] = {
