@@ -8,8 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.console import Console
+from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
 
 from devprof.analysis import Answer, Averages
@@ -19,6 +22,8 @@ from devprof.store import Trace
 
 __all__ = ["Json", "TraceFile", "averages_as_rows", "print_answer", "print_json", "read", "sort_key"]
 
+_NAME_WIDTH = 24
+_WIDEST = 10_000
 _FIGURES = ("count", "cpu_time_total", "self_cpu_time_total", "device_time_total", "self_device_time_total")
 
 TraceFile = Annotated[
@@ -74,12 +79,19 @@ def print_answer(answer: Answer, rows: int | None = None) -> None:
 
 def _print_rich(title: str, heads: list[str], cells: list[list[str]], answer: Answer) -> None:
     table = Table(title=title, title_justify="left")
-    for head, (key, column) in zip(heads, answer.columns.items(), strict=True):
-        text = key in ("name", "kind", "device", "stream", "launch", "change", "backend") or not len(column)
-        table.add_column(head, justify="left" if text else "right", overflow="fold")
+    for number, (head, column) in enumerate(zip(heads, answer.columns.values(), strict=True)):
+        texts = [*head.split(), *(row[number] for row in cells)]
+        is_number = np.asarray(column).dtype.kind in "iuf"
+        # a number in pieces cannot be read; a name can, unless they are very short
+        least = max(map(len, texts), default=1) if is_number else min(max(map(len, texts), default=1), _NAME_WIDTH)
+        table.add_column(head, justify="right" if is_number else "left", overflow="fold", min_width=least)
     for row in cells:
-        table.add_row(*row)
-    Console().print(table, markup=False)
+        table.add_row(*map(escape, row))
+    console = Console()
+    # as torch's tables: wider than a narrow terminal, which then breaks lines
+    unbound = console.options.update(max_width=_WIDEST)
+    console.width = max(console.width, Measurement.get(console, unbound, table).minimum)
+    console.print(table)
 
 
 def _print_plain(title: str, heads: list[str], cells: list[list[str]]) -> None:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
+import os
+import pty
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 from typing import Any
 
@@ -80,3 +86,29 @@ def test_a_flame_graph_of_a_trace_without_python_functions_has_its_ops(trace: Pa
         "ProfilerStep#3;short;cudaLaunchKernel",
         "ProfilerStep#3;long;cudaLaunchKernel",
     }
+
+
+def test_in_a_narrow_terminal_numbers_stay_whole_and_names_are_text(trace: Path, tmp_path: Path) -> None:
+    odd = tmp_path / "odd.json"
+    odd.write_text(trace.read_text(encoding="utf-8").replace("k_long", "k[red]x[/y]" + "z" * 60), encoding="utf-8")
+    shown = _in_terminal(40, "summary", odd)
+    assert "98.9 % │ 90.000 us │ 90.000 us │ 90.000 us │" in shown
+    assert "k[red]x[/y]zzzzzzzzzzzzz" in shown
+
+
+def _in_terminal(columns: int, *words: str | Path) -> str:
+    """Run a command with a terminal as its stdout, and return what it showed."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    command = [sys.executable, "-m", "devprof", *map(str, words)]
+    environment = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")}
+    with subprocess.Popen(command, stdout=follower, stdin=subprocess.DEVNULL, env={**environment, "TERM": "dumb"}):
+        os.close(follower)
+        parts = []
+        with (
+            contextlib.suppress(OSError),
+            os.fdopen(leader, "rb", buffering=0) as screen,
+        ):  # EIO: the other end is closed
+            while part := screen.read(65536):
+                parts.append(part)
+    return b"".join(parts).decode()
