@@ -90,8 +90,8 @@ def _print_rich(title: str, heads: list[str], cells: list[list[str]], answer: An
     console = Console()
     # as torch's tables: wider than a narrow terminal, which then breaks lines
     unbound = console.options.update(max_width=_WIDEST)
-    console.width = max(console.width, Measurement.get(console, unbound, table).minimum)
-    console.print(table)
+    width = max(console.width, Measurement.get(console, unbound, table).minimum)
+    Console(width=width, height=console.height).print(table)
 
 
 def _print_plain(title: str, heads: list[str], cells: list[list[str]]) -> None:
