@@ -475,13 +475,16 @@ class KeepsSessions(ToyProfiler):
         return self.kept[-1]
 
 
+COLLECTOR = "toy collector"
+"""Name of the threads that a leaky session leaves."""
+
 ENDED = threading.Event()
 """Lets the threads go that a leaky session leaves."""
 
 
 def _start_with_thread(self: ToySession) -> None:
     ToySession.start(self)
-    threading.Thread(target=ENDED.wait, name="toy collector", daemon=True).start()
+    threading.Thread(target=ENDED.wait, name=COLLECTOR, daemon=True).start()
 
 
 def _slow_push(self: ToySession, id: int) -> None:
