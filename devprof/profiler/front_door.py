@@ -105,18 +105,22 @@ class profile(Results):
         self.on_trace_ready = _callable("on_trace_ready", on_trace_ready, "a function of this profile")
         self._host = make_host(host, options)
         self._held = HeldInterrupt(_nothing)
-        moves = {
-            Move.PREPARE: lambda: self._held.let_through(self._host.prepare),
-            Move.START: lambda: self._held.let_through(self._host.start),
-            Move.STOP: self._stopped,
-            Move.TRACE_READY: self._trace_ready,
-        }
-        self._driver = Driver(_plan(schedule), moves, stopped_early=self._host.stopped_early, cancel=self._cancel)
+        self._driver = Driver(
+            _plan(schedule), self._moves(), stopped_early=self._host.stopped_early, cancel=self._cancel
+        )
         self._names_steps = schedule is not None
         self._step_range: record_function | None = None
         self._run: Run | None = None
         self._calls = threading.RLock()
         follow_forks(self)
+
+    def _moves(self) -> dict[Move, Callable[[], object]]:
+        return {
+            Move.PREPARE: lambda: self._held.let_through(self._host.prepare),
+            Move.START: lambda: self._held.let_through(self._host.start),
+            Move.STOP: self._stopped,
+            Move.TRACE_READY: self._trace_ready,
+        }
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
