@@ -81,7 +81,7 @@ def _beside_kineto() -> Iterator[Gate]:
     peer: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     detail = f"{peer['own_us']:.2f} / {peer['kineto_us']:.2f} us"
     yield Gate(
-        "perfetto: of one profile of training / Kineto's JSON", peer["own_us"] / peer["kineto_us"], 1 / 4, detail=detail
+        "perfetto: of one profile of training / Kineto's JSON", peer["own_us"] / peer["kineto_us"], 1 / 5, detail=detail
     )
     detail = f"{peer['own_bytes']:.0f} / {peer['kineto_bytes']:.0f} B per event"
     size = peer["own_bytes"] / peer["kineto_bytes"]
