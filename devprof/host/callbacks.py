@@ -236,7 +236,7 @@ def checked_handle(
     """
     if not callable(enter) or not (exit is None or callable(exit)):
         raise UsageError(f"a callback is called at enter and at exit; found {enter!r} and {exit!r}")
-    if not 0.0 <= sampling_probability <= 1.0:
+    if not isinstance(sampling_probability, int | float) or not 0.0 <= sampling_probability <= 1.0:
         raise UsageError(f"sampling_probability is {sampling_probability!r}, expected a number from 0 to 1")
     try:
         wanted = None if scopes is None else frozenset(RecordScope(scope) for scope in scopes)

@@ -23,6 +23,7 @@ __all__ = ["RecordFunction"]
 
 _row = struct.Struct("qqq").pack
 _MOST = 2**63 - 1
+_NO_NUMBER, _NO_THREAD = -1, 0
 _FUNCTION, _USER = RecordScope.FUNCTION, RecordScope.USER_SCOPE
 
 
@@ -65,9 +66,8 @@ class RecordFunction(Watchable):
             name, overload_name = text_of(name, "a range's name"), text_of(overload_name, "overload_name")
         if inputs.__class__ is not tuple:
             inputs = _inputs(inputs)
-        if sequence_nr.__class__ is not int or not -_MOST <= sequence_nr <= _MOST:
+        if sequence_nr is not _NO_NUMBER or forward_thread_id is not _NO_THREAD:
             sequence_nr = _number(sequence_nr, "sequence_nr")
-        if forward_thread_id.__class__ is not int or not 0 <= forward_thread_id <= _MOST:
             forward_thread_id = _number(forward_thread_id, "forward_thread_id")
         self.name = name
         self._scope = scope if type(scope) is RecordScope else _scope(scope)

@@ -311,6 +311,8 @@ def test_what_cannot_be_registered_is_refused() -> None:
 
     with pytest.raises(UsageError, match="called at enter"):
         add_global_callback(7)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="sampling_probability is 'often', expected a number from 0 to 1"):
+        add_global_callback(enter, sampling_probability="often")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=r"sampling_probability is 1\.5"):
         add_global_callback(enter, sampling_probability=1.5)
     with pytest.raises(UsageError, match="expected members of RecordScope"):
