@@ -39,10 +39,9 @@ def output_bytes(path: str | os.PathLike[str]) -> Iterator[Callable[[bytes | mem
         UsageError: the directory does not exist, the name is a directory's, or it may not be written.
         CaptureError: the system could not write it, such as a full disk.
     """
-    target = Path(os.path.realpath(os.fspath(path)))
+    target = Path(os.fspath(path))
     try:
-        special = target.exists() and not (target.is_file() or target.is_dir())
-        with target.open("wb") if special else written_whole(target) as file, _packed(file, target) as packed:
+        with written_whole(target) as file, _packed(file, target) as packed:
             yield packed.write
     except PermissionError as error:
         raise UsageError(f"cannot write {target}: no permission to make a file in {target.parent}") from error

@@ -6,6 +6,8 @@ import errno
 import gzip
 import os
 import stat
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -98,3 +100,10 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
 def _fail(write: Callable[[str], object], error: BaseException) -> None:
     write("half")
     raise error
+
+
+def test_a_pipe_behind_a_link_gets_the_text_as_it_comes() -> None:
+    """As ``/dev/stdout`` is where a program's output goes into another program."""
+    script = "from devprof.export.output import output\nwith output('/dev/stdout') as write: write('text')"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "text"
