@@ -7,6 +7,7 @@ import json
 import math
 import mmap
 import os
+import re
 import zipfile
 from collections.abc import Mapping
 from io import BytesIO
@@ -28,6 +29,11 @@ _ALIGN = 64
 _LOCAL_HEADER_BYTES = 30
 _PADDING_ID = 0xD935  # an extra field that zip readers skip
 _MOST_MANIFEST_BYTES = 1 << 28
+_NPY_MAGIC = b"\x93NUMPY\x01\x00"
+_NPY_PREFIX = len(_NPY_MAGIC) + 2
+_NPY_HEADER = re.compile(
+    rb"\{'descr': '([<|][iu][1248]|<f[248])', 'fortran_order': False, 'shape': \(((?:\d{1,18},(?: \d{1,18})?)?)\), \} *\n"
+)
 _TEXT = ("utf-8", "surrogatepass")
 _MOST_BITS = 8192
 """Of a whole number in the facts: Python neither writes nor reads very long ones."""
@@ -189,15 +195,17 @@ class _Members:
 
 
 def _npy_header(name: str, data: bytes) -> tuple[tuple[int, ...], np.dtype[Any], int]:
-    """Return shape, dtype and where the data begins; only plain numbers in C order are taken."""
-    stream = BytesIO(data)
-    version = np.lib.format.read_magic(stream)
-    if version != (1, 0):
-        raise TraceFileError(f"its {name} is an array of format {version}")
-    shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-    if fortran or dtype.kind not in "iuf" or dtype.byteorder == ">" or any(size < 0 for size in shape):
-        raise TraceFileError(f"its {name} is an array of {dtype}, which no column is")
-    return shape, dtype, stream.tell()
+    """Return shape, dtype and where the data begins.
+
+    Only plain numbers in C order are taken, as `save` writes them. numpy's own parser evaluates text, and fails in many ways.
+    """
+    size = int.from_bytes(data[8:10], "little")
+    header = data[_NPY_PREFIX : _NPY_PREFIX + size]
+    found = _NPY_HEADER.fullmatch(header)
+    if data[:8] != _NPY_MAGIC or found is None:
+        raise TraceFileError(f"its {name} is no array that a column can be; its header is {header[:80]!r}")
+    shape = tuple(int(number) for number in found[2].replace(b",", b" ").split())
+    return shape, np.dtype(found[1].decode()), _NPY_PREFIX + size
 
 
 def _put_array(archive: zipfile.ZipFile, name: str, array: npt.NDArray[Any]) -> None:

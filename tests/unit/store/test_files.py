@@ -221,8 +221,23 @@ def test_objects_in_an_array_are_never_unpickled(tmp_path: Path) -> None:
                 new.writestr(name, old.read(name))
         with new.open("columns/id.npy", "w") as member:
             np.save(member, np.array([print, print, print], dtype=object), allow_pickle=True)
-    with pytest.raises(TraceFileError, match="object"):
+    with pytest.raises(
+        TraceFileError, match=r"its columns/id\.npy is no array that a column can be; its header is .*'\|O'"
+    ):
         load(path)
+
+
+@pytest.mark.parametrize("byte", [0, ord("("), ord("'"), ord("\n"), 255])
+def test_a_damaged_header_of_an_array_is_refused_by_name(tmp_path: Path, byte: int) -> None:
+    save(trace_of("a"), tmp_path / "t.devprof")
+    content = bytearray((tmp_path / "t.devprof").read_bytes())
+    content[content.index(b"'descr'")] = byte
+    (tmp_path / "t.devprof").write_bytes(content)
+    if byte == ord("'"):
+        assert len(load(tmp_path / "t.devprof")) == 3
+    else:
+        with pytest.raises(TraceFileError, match=r"t\.devprof as a devprof trace: its .*\.npy is no array"):
+            load(tmp_path / "t.devprof")
 
 
 def test_part_of_a_mapped_trace_can_be_taken_after_the_file_is_gone(tmp_path: Path) -> None:
