@@ -13,7 +13,7 @@ from devprof.export import perfetto_trace
 from devprof.model import ActivityType, kLinkAsyncCpuGpu, kLinkFwdBwd
 from devprof.store import ItemKind, Place, PlaceKind, Row, Trace
 from tests.unit.export.perfetto_files import Event, File, read
-from tests.unit.export.traces import BASE_NS, DEVICE, HOST, ROWS, STREAM, kernel, op, trace_of
+from tests.unit.export.traces import BASE_NS, DEVICE, HOST, ROWS, STREAM, kernel, op, small_trace, trace_of
 
 T = ActivityType
 LAUNCH = {"flow_id": 2**30, "flow_type": kLinkAsyncCpuGpu}
@@ -36,25 +36,6 @@ def shown(file: File) -> list[tuple[Any, ...]]:
         )
         for event in file.events
     ]
-
-
-def small_trace() -> Trace:
-    events = [
-        op("aten::mm", 1_000, 9_000, id=5),
-        op("orLaunch", 2_000, 3_000, type=T.PRIVATEUSE1_RUNTIME, id=2**30, linked=5, flow_start=1, **LAUNCH),
-        kernel("mm", 4_000, 8_001, id=2**30, linked=5, **LAUNCH),
-        op("[memory]", 5_000, 5_000, type=T.CPU_INSTANT_EVENT, linked=5),
-        op("SM active", 6_000, 6_000, STREAM, type=T.MTIA_COUNTERS),
-    ]
-    items = {
-        "grid": (ItemKind.INT_LIST, {2: [4, 1, -1]}),
-        "Input Dims": (ItemKind.JSON, {0: "[[8, 8], [8, 8]]"}),
-        "est. achieved occupancy %": (ItemKind.FLOAT, {2: 12.5}),
-        "note": (ItemKind.STRING, {2: 'a "quoted" é \ud800'}),
-        "finished": (ItemKind.BOOL, {0: 0, 3: 1}),
-        "Bytes": (ItemKind.INT, {1: 2**62, 2: 7, 3: -64}),
-    }
-    return trace_of(events, items=items, counters={"busy": {4: 0.25}})
 
 
 def test_slices_instants_and_samples_stand_in_the_file_with_all_that_the_trace_says_of_them(tmp_path: Path) -> None:

@@ -12,9 +12,8 @@ from devprof.pipeline.files import load
 from devprof.store import Trace
 from tests.unit.export.expected import category
 from tests.unit.export.public_traces import each_public_trace
-from tests.unit.export.test_perfetto import small_trace
 from tests.unit.export.trace_processor import answers, needs_trace_processor
-from tests.unit.export.traces import BASE_NS, kernel, op, trace_of
+from tests.unit.export.traces import BASE_NS, kernel, op, small_trace, trace_of
 
 pytestmark = needs_trace_processor
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from devprof.model import ActivityType
+from devprof.model import ActivityType, kLinkAsyncCpuGpu
 from devprof.store import ItemColumn, ItemKind, Place, PlaceKind, Row, Trace
 
 HOST = Place(4321, PlaceKind.HOST, "python")
@@ -145,3 +145,24 @@ def crossings(file: Any) -> list[tuple[str, str]]:
                 found.append((stack[-1][1], name))
             stack.append((end, name))
     return found
+
+
+def small_trace() -> Trace:
+    """An op, a launch, a kernel, an instant and a sample, with items of every kind."""
+    launch = {"flow_id": 2**30, "flow_type": kLinkAsyncCpuGpu}
+    events = [
+        op("aten::mm", 1_000, 9_000, id=5),
+        op("orLaunch", 2_000, 3_000, type=ActivityType.PRIVATEUSE1_RUNTIME, id=2**30, linked=5, flow_start=1, **launch),
+        kernel("mm", 4_000, 8_001, id=2**30, linked=5, **launch),
+        op("[memory]", 5_000, 5_000, type=ActivityType.CPU_INSTANT_EVENT, linked=5),
+        op("SM active", 6_000, 6_000, STREAM, type=ActivityType.MTIA_COUNTERS),
+    ]
+    items = {
+        "grid": (ItemKind.INT_LIST, {2: [4, 1, -1]}),
+        "Input Dims": (ItemKind.JSON, {0: "[[8, 8], [8, 8]]"}),
+        "est. achieved occupancy %": (ItemKind.FLOAT, {2: 12.5}),
+        "note": (ItemKind.STRING, {2: 'a "quoted" é \ud800'}),
+        "finished": (ItemKind.BOOL, {0: 0, 3: 1}),
+        "Bytes": (ItemKind.INT, {1: 2**62, 2: 7, 3: -64}),
+    }
+    return trace_of(events, items=items, counters={"busy": {4: 0.25}})
