@@ -186,7 +186,16 @@ def test_numbers_that_are_not_finite_are_left_out(tmp_path: Path) -> None:
 
 
 def test_items_that_are_json_stand_as_they_are_unless_they_are_not_strict_json(tmp_path: Path) -> None:
-    texts = ['{"a": [1, 2.50]}', "[NaN]", '{"a":1,"a":2}', "[1,", '"\\ud800"', "[" * 200_000 + "]" * 200_000, "é", '"é"']
+    texts = [
+        '{"a": [1, 2.50]}',
+        "[NaN]",
+        '{"a":1,"a":2}',
+        "[1,",
+        '"\\ud800"',
+        "[" * 200_000 + "]" * 200_000,
+        "é",
+        '"é"',
+    ]
     trace = trace_of(
         [op("o", 10 * i, 10 * i + 5) for i in range(len(texts))], items={"j": (ItemKind.JSON, dict(enumerate(texts)))}
     )
