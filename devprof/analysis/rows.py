@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar, overload
 
@@ -21,7 +22,7 @@ _IN_A_NOTEBOOK = 100
 """Rows of the table that a notebook shows by itself."""
 
 
-class Figured:
+class Figured(ABC):
     """The figures of one row, under torch's names; times in microseconds, ``*_ns`` in nanoseconds.
 
     Beside the names written here, old spellings (``cuda_time_total``) and those with a backend's name
@@ -32,12 +33,14 @@ class Figured:
 
     count: int
 
+    @abstractmethod
     def _figure(self, figure: Figure) -> int:
-        raise NotImplementedError
+        """Return one figure of the row, ns or bytes."""
 
     @property
+    @abstractmethod
     def _backends(self) -> tuple[str, ...]:
-        raise NotImplementedError
+        """Backends whose names may stand in an attribute's."""
 
     def _sum(self, asked: Asked) -> int:
         return sum(self._figure(figure) for figure in asked.figures)
@@ -140,33 +143,34 @@ class Listing(Sequence[RowT]):
     figures: Figures
 
     @property
+    @abstractmethod
     def place(self) -> Longs:
         """(r,) int64, place in `figures.events` of the event that each row is, or is the first of."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _row(self, number: int) -> RowT:
-        raise NotImplementedError
+        """Return a row as an object."""
 
+    @abstractmethod
     def column(self, figure: Figure) -> Longs:
         """Return one figure of every row: (r,) int64, ns or bytes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def shapes(self) -> tuple[Longs, Sequence[str]] | None:
         """Return the number of each row's shapes, (r,), and their texts; None: rows have none."""
-        raise NotImplementedError
 
+    @abstractmethod
     def overloads(self) -> tuple[Longs, Sequence[str]] | None:
         """Return the number of each row's overload name, (r,), and the names; None: rows have none."""
-        raise NotImplementedError
 
+    @abstractmethod
     def stack_of(self, row: int) -> Sequence[str]:
         """Return the Python stack that a row shows."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def counts(self) -> Longs:
         """(r,) int64, number of events of each row."""
-        raise NotImplementedError
 
     def __len__(self) -> int:
         return len(self.place)

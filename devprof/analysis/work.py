@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from devprof.analysis.columns import stable_order
 from devprof.analysis.intervals import Longs
+from devprof.analysis.segments import begins
 from devprof.model import ActivityType, Role
 from devprof.store import ROLES, PlaceKind, Trace
 
@@ -97,11 +99,8 @@ def launch_of(trace: Trace, events: Longs) -> Longs:
 
 
 def by_group(groups: npt.NDArray[np.integer[Any]]) -> Iterator[tuple[int, Longs]]:
-    """Yield each group's number and the positions of its members, in their order."""
-    # numpy sorts 16-bit numbers by radix, ten times faster than wide ones
-    narrow = groups.astype(np.uint16) if len(groups) and groups.min() >= 0 and groups.max() < 2**16 else groups
-    order = np.argsort(narrow, kind="stable")
-    ordered = groups[order]
-    ends = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    """Yield each group's number, from 0, and the positions of its members, in their order."""
+    order = stable_order(groups, int(groups.max(initial=0)))
+    ends = np.flatnonzero(begins(groups[order]))[1:]
     for part in np.split(order, ends) if len(order) else ():
         yield int(groups[part[0]]), part
