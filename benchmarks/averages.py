@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import json
 import statistics
-import subprocess
 import sys
 import time
-import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.setting import Gate
+from benchmarks.setting import Gate, in_own_process, peak_bytes
 from devprof.analysis import events, key_averages
 from devprof.model import ActivityBatch, ActivityType
 from devprof.store import Place, PlaceKind, Row, Trace, TraceBuilder
@@ -77,7 +75,7 @@ def gates() -> Iterator[Gate]:
         own[n] = _averages_ns(trace) / (2 * n)
         yield Gate(f"averages: {n} ranges and {n} kernels, per record", own[n], None, "ns")
     yield Gate("averages: events() of the largest", _events_us(trace), 1000, "us", "before one is looked at")
-    used = _used_bytes(trace) / len(trace)
+    used = peak_bytes(lambda: key_averages(trace).table()) / len(trace)
     yield Gate(
         "averages: memory beside the trace while computing, per record", used, 160, "B", "the trace itself: 63 B"
     )
@@ -114,22 +112,9 @@ def _events_us(trace: Trace) -> float:
     return (time.perf_counter_ns() - began) / 1000
 
 
-def _used_bytes(trace: Trace) -> int:
-    """Return the peak of what numpy and Python allocate while averages are computed."""
-    tracemalloc.start()
-    try:
-        key_averages(trace).table()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
 def run_torch() -> dict[str, float]:
     """Return what torch takes per event for `events()` and `key_averages()`, and devprof for the same profile, in ns."""
-    command = [sys.executable, "-m", "benchmarks.averages", str(TORCH_SIZE)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=HERE.parent)
-    result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return result
+    return in_own_process("benchmarks.averages", TORCH_SIZE)
 
 
 def _torch_profile(n: int) -> dict[str, float]:

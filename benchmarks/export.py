@@ -10,11 +10,9 @@ from __future__ import annotations
 import gzip
 import json
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +20,7 @@ from unittest import mock
 
 import numpy as np
 
-from benchmarks.setting import Gate
+from benchmarks.setting import Gate, cpu_us, in_own_process, peak_bytes
 from devprof.errors import BuildError
 from devprof.export import chrome_trace, in_background
 from devprof.export.build_spec import CHROME
@@ -96,7 +94,7 @@ def gates() -> Iterator[Gate]:
             yield from _beside_python(Path(folder))
     for writer in writers:
         with _taking(writer):
-            peer = _run_peer()
+            peer = in_own_process("benchmarks.export", PEER_SIZE)
         detail = f"{peer['devprof_us']:.2f} / {peer['kineto_us']:.2f} us"
         ratio = peer["devprof_us"] / peer["kineto_us"]
         yield Gate(
@@ -128,7 +126,7 @@ def _by_size(writer: str, path: Path) -> Iterator[Gate]:
     small, large = own[min(SIZES)], own[max(SIZES)]
     detail = f"{large:.2f} / {small:.2f} us"
     yield Gate(f"export ({writer}): cost per event, 1M / 10k", large / small, GROWTH[writer], detail=detail)
-    used = _used_bytes(trace, path) / 2**20
+    used = peak_bytes(lambda: chrome_trace(trace, path)) / 2**20
     yield Gate(f"export ({writer}): memory beside the trace, 1M events", used, MEMORY_MIB, "MiB")
 
 
@@ -192,38 +190,15 @@ def _longest_gap(writer: str, path: Path) -> Gate:
 
 
 def _median_us(write: Callable[[], object]) -> float:
-    return statistics.median(_us(write) for _ in range(REPEATS))
+    return statistics.median(cpu_us(write) for _ in range(REPEATS))
 
 
 def _alternated_us(
     ours: Callable[[], object], theirs: Callable[[], object], repeats: int = REPEATS
 ) -> tuple[float, float]:
     """Return the medians of two that run in alternation, us."""
-    pairs = [(_us(ours), _us(theirs)) for _ in range(repeats)]
+    pairs = [(cpu_us(ours), cpu_us(theirs)) for _ in range(repeats)]
     return statistics.median(one for one, _ in pairs), statistics.median(other for _, other in pairs)
-
-
-def _us(write: Callable[[], object]) -> float:
-    began = time.process_time_ns()
-    write()
-    return (time.process_time_ns() - began) / 1000
-
-
-def _used_bytes(trace: Trace, path: Path) -> int:
-    """Return the peak of what numpy and Python allocate while a trace is written."""
-    tracemalloc.start()
-    try:
-        chrome_trace(trace, path)
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
-def _run_peer() -> dict[str, float]:
-    command = [sys.executable, "-m", "benchmarks.export", str(PEER_SIZE)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=HERE.parent)
-    result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return result
 
 
 def _torch_profile(n: int) -> dict[str, float]:

@@ -12,8 +12,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
-import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +21,7 @@ import numpy as np
 
 from benchmarks.averages import nested_trace
 from benchmarks.export import kernels
-from benchmarks.setting import Gate
+from benchmarks.setting import Gate, cpu_us, peak_bytes
 from devprof.export import perfetto_trace
 from devprof.store import Trace
 
@@ -49,7 +47,12 @@ def gates() -> Iterator[Gate]:
             yield Gate(f"perfetto: {n} kernels with 8 args, per event", own[n], None, "us", detail)
         small, large = own[min(SIZES)], own[max(SIZES)]
         yield Gate("perfetto: cost per event, 1M / 10k", large / small, 1.2, detail=f"{large:.2f} / {small:.2f} us")
-        yield Gate("perfetto: memory beside the trace, 1M events", _used_bytes(trace, path) / 2**20, 20, "MiB")
+        yield Gate(
+            "perfetto: memory beside the trace, 1M events",
+            peak_bytes(lambda: perfetto_trace(trace, path)) / 2**20,
+            20,
+            "MiB",
+        )
         yield _shown("with device and stream only", _bare(trace), path)
         yield _shown("500k nested ranges and 500k kernels, with their ids", nested_trace(500_000), path)
         if importlib.util.find_spec("perfetto"):
@@ -69,7 +72,7 @@ def _shown(what: str, trace: Trace, path: Path) -> Gate:
 
 
 def _beside_package(trace: Trace, path: Path) -> Gate:
-    pairs = [(_us(lambda: perfetto_trace(trace, path)), _us(lambda: _by_package(trace, path))) for _ in range(3)]
+    pairs = [(cpu_us(lambda: perfetto_trace(trace, path)), cpu_us(lambda: _by_package(trace, path))) for _ in range(3)]
     ours, theirs = (statistics.median(side) / len(trace) for side in zip(*pairs, strict=True))
     detail = f"{ours:.2f} / {theirs:.2f} us"
     return Gate("perfetto: per event / the perfetto package, streaming", ours / theirs, 1 / 2.5, detail=detail)
@@ -89,23 +92,7 @@ def _beside_kineto() -> Iterator[Gate]:
 
 
 def _median_us(write: Callable[[], object]) -> float:
-    return statistics.median(_us(write) for _ in range(REPEATS))
-
-
-def _us(write: Callable[[], object]) -> float:
-    began = time.process_time_ns()
-    write()
-    return (time.process_time_ns() - began) / 1000
-
-
-def _used_bytes(trace: Trace, path: Path) -> int:
-    """Return the peak of what numpy and Python allocate while a trace is written."""
-    tracemalloc.start()
-    try:
-        perfetto_trace(trace, path)
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    return statistics.median(cpu_us(write) for _ in range(REPEATS))
 
 
 def _by_package(trace: Trace, path: Path) -> None:
@@ -165,7 +152,7 @@ def _both_ways(steps: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         own, kineto = Path(folder) / "devprof.pftrace", Path(folder) / "kineto.json"
         pairs = [
-            (_us(lambda: perfetto_trace(trace, own)), _us(lambda: profiled.export_chrome_trace(str(kineto))))
+            (cpu_us(lambda: perfetto_trace(trace, own)), cpu_us(lambda: profiled.export_chrome_trace(str(kineto))))
             for _ in range(REPEATS)
         ]
         own_us, kineto_us = (statistics.median(side) for side in zip(*pairs, strict=True))
