@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field, replace
+from logging import getLogger
 
-from devprof.capture.checks import check_batch
 from devprof.capture.collector import Collector
 from devprof.capture.hooks import SessionHooks
-from devprof.capture.ledger import PluginLedger
+from devprof.capture.infos import Infos
+from devprof.capture.kept import Kept
+from devprof.capture.ledger import BEFORE_WINDOW, PluginLedger
 from devprof.capture.phases import Outcome, PhaseRunner
-from devprof.capture.quarantine import keep_out, kept_out
+from devprof.capture.quarantine import keep_out, kept_out, verdict_on
+from devprof.capture.samples import recent, thin_out
+from devprof.capture.settings import limits_here
+from devprof.capture.verdict import HOOK_RETURNS, PROCESS_ENDS, SetAside
 from devprof.contract import (
     HOST_CLOCK,
     ClockDomain,
@@ -25,15 +30,23 @@ from devprof.errors import PluginError, PluginTimeoutError
 from devprof.model import ActivityBatch, ActivityType, DeviceInfo, ResourceInfo
 from devprof.registry import Guard, PluginFailure, RegisteredProfiler
 from devprof.registry.failures import failure_of
+from devprof.store.limits import Limits
+from devprof.store.totals import Totals
 
 __all__ = ["Lane", "LaneResult"]
+
+log = getLogger("devprof.capture")
 
 _MOST_ERRORS = 100
 
 
 @dataclass(slots=True)
 class LaneResult:
-    """What one plugin delivered: checked batches on its own clock, and what it said about its rows."""
+    """What one plugin delivered: checked batches on its own clock, and what it said about its rows.
+
+    `let_go_through` is, by clock, the latest start of a record that was let go for newer ones; `totals` are sums over all
+    records, by clock, where they are added up.
+    """
 
     name: str
     ledger: PluginLedger
@@ -44,6 +57,8 @@ class LaneResult:
     metadata: dict[str, object] = field(default_factory=dict)
     clock_domain: ClockDomain | None = None
     clock_samples: list[ClockSample] = field(default_factory=list)
+    let_go_through: dict[str, int] = field(default_factory=dict)
+    totals: dict[str, Totals] = field(default_factory=dict)
 
 
 class Lane:
@@ -52,13 +67,20 @@ class Lane:
     A hook that was given up on may run on for ever. Whatever it does then changes neither the result nor the ledger.
     """
 
-    def __init__(self, plugin: RegisteredProfiler, runner: PhaseRunner, now_ns: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        plugin: RegisteredProfiler,
+        runner: PhaseRunner,
+        now_ns: Callable[[], int],
+        limits: Limits | None = None,
+    ) -> None:
         """Make a lane that has not asked its plugin for a session yet.
 
         Args:
             plugin: the plugin.
             runner: runs the phases; shared by the capture's lanes.
             now_ns: the host's clock, Unix ns.
+            limits: how many of its records are kept; None: as `limits_here` says.
         """
         self.plugin = plugin
         self.ledger = PluginLedger(plugin.name)
@@ -69,6 +91,9 @@ class Lane:
         self._hooks: SessionHooks | None = None
         self._said = LaneResult(plugin.name, self.ledger)
         self._requested: Set[ActivityType] = frozenset()
+        self._limits = limits_here() if limits is None else limits
+        self._kept = Kept(self.ledger, frozenset(), self._limits, now_ns=now_ns)
+        self._flushed = Infos()
         self._collector: Collector | None = None
         self._records = False  # start was called, and stop was not
         self._over = False
@@ -95,8 +120,10 @@ class Lane:
         """Ask the plugin for a session; False where it sits this capture out, or failed."""
         if (reason := kept_out(self.plugin.name)) is not None:
             self.ledger.failures.append(reason)
+            self.ledger.set_aside = verdict_on(self.plugin.name)
             return False
         self._requested = frozenset(activity_types) & self.plugin.available_activities
+        self._kept = Kept(self.ledger, self._requested, self._limits, now_ns=self._now_ns)
         if self._requested:
             self._phase("configure", lambda: self._configure(config))
         return self.alive
@@ -128,6 +155,31 @@ class Lane:
         hooks = self._hooks
         if hooks is not None and self.alive and self.has_running_clock:
             hooks.sample_unless_busy(self._now_ns, self._said.clock_samples)
+            thin_out(self._said.clock_samples)
+
+    @property
+    def flushes(self) -> bool:
+        """True where the plugin can hand over records while it records."""
+        return self._hooks is not None and "flush" in self._hooks
+
+    def drain(self, *, describe: bool = False) -> None:
+        """Take over what the plugin has so far, where it can; on any thread, while it records.
+
+        Args:
+            describe: ask also for its devices and rows.
+        """
+        if self.flushes and self.alive and self._records:
+            self._turn("flush", lambda hooks: self._flush(hooks, describe=describe), self._runner.beside())
+
+    def so_far(self, came_ns: int) -> LaneResult:
+        """Return what was delivered at a time or later, with an account of its own; nothing here is changed by its use."""
+        ledger = self.ledger.copied()
+        batches, early = self._kept.since(came_ns)
+        if early:
+            ledger.dropped[BEFORE_WINDOW] += early
+        result = replace(self._taken_over(), ledger=ledger, batches=batches, totals=self._kept.all_totals())
+        self._flushed.put_before(result.device_infos, result.resource_infos)
+        return result
 
     def finish(self, get_linked_activity: GetLinkedActivity, start_ns: int, end_ns: int) -> LaneResult:
         """Stop the plugin, take its records, and return what there is, whatever happened. A Ctrl-C is kept in `interrupt`."""
@@ -158,10 +210,16 @@ class Lane:
     def _failed(self, failure: PluginFailure) -> None:
         if not self._over:
             self.ledger.failures.append(str(failure.error))
+            if self.ledger.set_aside is None:
+                self._set_aside(SetAside(failure.hook, self._now_ns()))
+
+    def _set_aside(self, verdict: SetAside) -> None:
+        self.ledger.set_aside = verdict
+        log.info("plugin %r is %s", self.plugin.name, verdict)
 
     # -- on the host's thread -----------------------------------------------------------------------------------------
 
-    def _turn(self, label: str, phase: Callable[[SessionHooks], object]) -> None:
+    def _turn(self, label: str, phase: Callable[[SessionHooks], object], runner: PhaseRunner | None = None) -> None:
         hooks = self._hooks
 
         def body() -> None:
@@ -169,10 +227,10 @@ class Lane:
                 with hooks.turn():
                     phase(hooks)
 
-        self._phase(label, body)
+        self._phase(label, body, runner)
 
-    def _phase(self, label: str, phase: Callable[[], object]) -> None:
-        outcome = self._runner.run(f"{self.plugin.name}-{label}", phase)
+    def _phase(self, label: str, phase: Callable[[], object], runner: PhaseRunner | None = None) -> None:
+        outcome = (runner or self._runner).run(f"{self.plugin.name}-{label}", phase)
         hook = "configure" if self._hooks is None else self._hooks.running
         if not outcome.finished:
             self._give_up(hook, outcome)
@@ -189,31 +247,34 @@ class Lane:
             else f"{budget}; the plugin is left out until the process ends"
         )
         error = PluginTimeoutError(self.plugin.name, hook, words)
-        keep_out(self.plugin.name, str(error), until=outcome.thread if outcome.hurried else None)
+        verdict = SetAside(hook, self._now_ns(), HOOK_RETURNS if outcome.hurried else PROCESS_ENDS)
+        keep_out(self.plugin.name, str(error), until=outcome.thread if outcome.hurried else None, verdict=verdict)
+        self._set_aside(verdict)
         self._guard.fail(error)
 
     def _collect(self) -> LaneResult:
         """Take over what there is; the originals may still be in the hands of a hook that was given up on."""
+        result = self._taken_over()
+        collector, self._collector = self._collector, None
+        if collector is not None:
+            collector.close()
+            result.device_infos += collector.device_infos
+            result.resource_infos += collector.resource_infos
+        self._flushed.put_before(result.device_infos, result.resource_infos)
+        return replace(result, totals=self._kept.all_totals(), batches=self._kept.take())
+
+    def _taken_over(self) -> LaneResult:
         said = self._said
-        result = replace(
+        return replace(
             said,
             batches=[],
             device_infos=list(said.device_infos),
             resource_infos=list(said.resource_infos),
             device_properties=list(said.device_properties),
             metadata=dict(said.metadata),
-            clock_samples=list(said.clock_samples),
+            clock_samples=recent(said.clock_samples, self._kept.oldest_ns if self._kept.let_go_through else None),
+            let_go_through=dict(self._kept.let_go_through),
         )
-        if self._collector is not None:
-            self._collector.close()
-            for batch in self._collector.batches:
-                kept, rejected = check_batch(batch, self._requested)
-                self.ledger.rejected.update(rejected)
-                result.batches.append(kept)
-            result.device_infos += self._collector.device_infos
-            result.resource_infos += self._collector.resource_infos
-            self._collector = None
-        return result
 
     # -- on phase threads ---------------------------------------------------------------------------------------------
 
@@ -243,11 +304,26 @@ class Lane:
         if self._said.clock_domain is not None:
             hooks.sample(self._now_ns, self._said.clock_samples)
 
+    def _flush(self, hooks: SessionHooks, *, describe: bool) -> None:
+        if self._over or not self._records:  # it stopped while this waited for its turn
+            return
+        if describe:
+            self._sample(hooks)
+        collector = self._collector = self._new_collector()
+        hooks.call("flush", collector)
+        collector.close()
+        self._flushed.add(collector.device_infos, collector.resource_infos)
+        if describe:
+            self._flushed.add(hooks.call("get_device_infos", default=()), hooks.call("get_resource_infos", default=()))
+
+    def _new_collector(self) -> Collector:
+        domain = self._said.clock_domain
+        return Collector(self.ledger, clock=domain.name if domain else HOST_CLOCK, kept=self._kept)
+
     def _finish(self, hooks: SessionHooks, get_linked_activity: GetLinkedActivity, start_ns: int, end_ns: int) -> None:
         self._stop(hooks)
         self._sample(hooks)
-        domain = self._said.clock_domain
-        self._collector = Collector(self.ledger, clock=domain.name if domain else HOST_CLOCK)
+        self._collector = self._new_collector()
         hooks.call("process_trace", self._collector, get_linked_activity, start_ns, end_ns)
         self._describe(hooks)
         hooks.call("get_trace_buffer")

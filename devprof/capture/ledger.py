@@ -10,12 +10,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-__all__ = ["OUTSIDE_WINDOW", "UNKNOWN_OP", "PluginLedger", "SessionReport"]
+from devprof.capture.verdict import SetAside
 
-OUTSIDE_WINDOW = ("before window", "after window", "launched outside window")
+__all__ = ["BEFORE_WINDOW", "LET_GO", "OUTSIDE_WINDOW", "UNKNOWN_OP", "HostLedger", "PluginLedger", "SessionReport"]
+
+LET_GO = "let go for newer ones"
+"""Reason for records that were in a ring, or have been added up."""
+
+BEFORE_WINDOW = "before window"
+OUTSIDE_WINDOW = (BEFORE_WINDOW, "after window", "launched outside window", LET_GO)
 """Reasons for which a record is left out on purpose; they do not make a session unclean."""
+
+_ON_PURPOSE = (*OUTSIDE_WINDOW, "function calls, devprof's own", "ranges that were being entered at the stop")
 
 UNKNOWN_OP = "op id unknown to the host"
 """Note for records whose op id the host did not give in the session."""
@@ -35,6 +43,7 @@ class PluginLedger:
         errors: what the plugin itself said went wrong.
         doubts: what is odd about its times.
         failures: how it misbehaved; a `PluginWarning` was issued for the first.
+        set_aside: the verdict on that: where, when, and until when it is left out; None: it took part to the end.
         device_work: kernels, copies and sets within `emitted`.
         linked: those of them that belong to an op.
         clock: the fit of the plugin's clock, as facts; empty for host time.
@@ -49,6 +58,7 @@ class PluginLedger:
     errors: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+    set_aside: SetAside | None = None
     device_work: int = 0
     linked: int = 0
     clock: dict[str, object] = field(default_factory=dict)
@@ -80,6 +90,16 @@ class PluginLedger:
         """True where nothing was lost and nothing went wrong."""
         return not (self.lost or self.lost_unknown or self.errors or self.failures or self.clock_doubts)
 
+    def row_label(self, label: str) -> str:
+        """Return the label of one of its rows in a trace, with the verdict where there is one."""
+        return label if self.set_aside is None else f"{label}; {self.set_aside.mark}" if label else self.set_aside.mark
+
+    def copied(self) -> PluginLedger:
+        """Return the account as it is now; what happens later is not in it."""
+        lists = {key: list(getattr(self, key)) for key in ("lost_unknown", "errors", "doubts", "failures")}
+        counts = {key: Counter(getattr(self, key)) for key in ("dropped", "rejected", "notes")}
+        return replace(self, **lists, **counts, clock=dict(self.clock))  # type: ignore[arg-type]  # each its own type
+
     def give_up(self, reason: str, delivered: int) -> None:
         """Count records as dropped that did not reach the trace after all: those emitted, else all that were delivered."""
         if lost := self.emitted or delivered:
@@ -99,6 +119,7 @@ class PluginLedger:
             "notes": dict(self.notes),
             "errors": list(self.errors),
             "failures": list(self.failures),
+            "set_aside": None if self.set_aside is None else self.set_aside.as_dict(),
             "clock": dict(self.clock),
             "doubts": list(self.doubts),
         }
@@ -114,6 +135,41 @@ class PluginLedger:
         yield from (f"  lost, number unknown: {reason}" for reason in self.lost_unknown)
         yield from (f"  clock: {doubt}" for doubt in self.clock_doubts)
         yield from (f"  error: {error}" for error in (*self.errors, *self.failures))
+        if self.set_aside is not None:
+            yield f"  {self.set_aside}"
+
+
+@dataclass(slots=True)
+class HostLedger:
+    """Account of the host's own events: ranges, memory reports, function calls.
+
+    Attributes:
+        emitted: events that went into the trace.
+        dropped: events that were lost or left out, by reason.
+    """
+
+    emitted: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def produced(self) -> int:
+        """Every event that is known to have happened."""
+        return self.emitted + self.dropped.total()
+
+    @property
+    def lost(self) -> dict[str, int]:
+        """Events that should be in the trace and are not, by reason."""
+        return {reason: n for reason, n in self.dropped.items() if n and reason not in _ON_PURPOSE}
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the account as JSON values."""
+        return {"produced": self.produced, "emitted": self.emitted, "dropped": dict(self.dropped)}
+
+    def lines(self) -> Iterable[str]:
+        """Yield the account as short lines, where there is anything to say."""
+        if self.dropped[LET_GO] or self.lost:
+            yield f"host: produced {self.produced} = emitted {self.emitted} + dropped {self.dropped.total()}"
+            yield from (f"  dropped: {count} {reason}" for reason, count in sorted(self.dropped.items()) if count)
 
 
 @dataclass(slots=True)
@@ -123,6 +179,7 @@ class SessionReport:
     Attributes:
         host: ``"torch"`` or ``"python"``.
         ledgers: accounts by plugin name.
+        host_events: account of the host's own events; None where torch recorded them.
         start_ns: start of the capture window, Unix ns.
         end_ns: end of the window as the user saw it, Unix ns.
         host_ops: True where the host recorded ops, so that device work can be linked to them.
@@ -135,6 +192,7 @@ class SessionReport:
 
     host: str
     ledgers: dict[str, PluginLedger] = field(default_factory=dict)
+    host_events: HostLedger | None = None
     start_ns: int = 0
     end_ns: int = 0
     host_ops: bool = True
@@ -148,6 +206,11 @@ class SessionReport:
         """True where the session is complete, nothing was lost, and device work is linked."""
         return self.complete and not self.complaints() and all(ledger.clean for ledger in self.ledgers.values())
 
+    @property
+    def has_verdict(self) -> bool:
+        """True where a plugin was set aside, here or in an earlier session."""
+        return any(ledger.set_aside is not None for ledger in self.ledgers.values())
+
     def complaints(self, *, warned: bool = True) -> list[str]:
         """Return a sentence for everything that a user should know; empty where all is well.
 
@@ -155,7 +218,14 @@ class SessionReport:
             warned: also what a `PluginWarning` has already said.
         """
         said = [text for ledger in self.ledgers.values() for text in ledger.failures] if warned else []
-        return [*self.notes, *(text for ledger in self.ledgers.values() for text in self._complaints(ledger)), *said]
+        of_plugins = (text for ledger in self.ledgers.values() for text in self._complaints(ledger))
+        return [*self.notes, *self._of_host(), *of_plugins, *said]
+
+    def _of_host(self) -> Iterable[str]:
+        lost = {} if self.host_events is None else self.host_events.lost
+        if lost and self.host_events is not None:
+            listed = ", ".join(f"{count} {reason}" for reason, count in sorted(lost.items()))
+            yield f"{sum(lost.values())} of {self.host_events.produced} events of the host were lost ({listed})"
 
     def _complaints(self, ledger: PluginLedger) -> Iterable[str]:
         if ledger.lost:
@@ -185,9 +255,11 @@ class SessionReport:
             "end_ns": self.end_ns,
             "complete": self.complete,
             "notes": list(self.notes),
+            **({} if self.host_events is None else {"host_events": self.host_events.as_dict()}),
             "plugins": {name: ledger.as_dict() for name, ledger in self.ledgers.items()},
         }
 
     def __str__(self) -> str:
         lines = [line for ledger in self.ledgers.values() for line in ledger.lines()]
+        lines += [] if self.host_events is None else self.host_events.lines()
         return "\n".join([*lines, *self.notes]) or "no devprof plugin took part"

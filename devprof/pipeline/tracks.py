@@ -78,6 +78,8 @@ class DeviceTracks:
         self._places: dict[int, int] = {}
         for device in sorted(self._infos.keys() | self._properties.keys()):
             self._place(device)
+        if lane.ledger.set_aside is not None and not self._places and not any(map(len, lane.batches)):
+            self._place(self._offset)  # there is a place to read the verdict
         for device, resource in sorted(self._names):
             self._row(device, resource)
 
@@ -120,7 +122,7 @@ class DeviceTracks:
                     device,
                     PlaceKind.DEVICE,
                     info.name,
-                    info.label,
+                    self._lane.ledger.row_label(info.label),
                     info.sort_index,
                     backend=self._lane.name,
                     properties={"name": info.name, **said, "id": device} if said else {},

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import os
 import threading
 import warnings
 from collections.abc import Callable
@@ -29,6 +30,9 @@ MAX_FAILURES = 100
 SET_ASIDE = "It is set aside for the rest of this session; the program and everything else go on."
 
 log = logging.getLogger("devprof.registry")
+
+_forks = 0
+"""How many forks lead from the first process to this one."""
 
 # Python's memory of what was shown: without it the same misbehaviour is shown again in every session of a training run
 _SHOWN: dict[str | tuple[str, type[Warning], int], int] = {}
@@ -91,6 +95,7 @@ class Guard:
         """Return ``fn(*args)``, or `default` if it raises or returns something else than expected.
 
         Every exception is caught, `SystemExit` included, except a `KeyboardInterrupt` on the main thread: that is the user's.
+        A child that `fn` forked ends where it comes back to here: it is a copy of the program, which must not run twice.
 
         Args:
             hook: name of what is called, such as ``"session.stop"``.
@@ -99,11 +104,16 @@ class Guard:
             expect: type or types of the value, or an `Expectation`; None takes any value.
             default: value in case of failure.
         """
+        forks = _forks
         try:
             value = fn(*args)
+            if forks != _forks:
+                os._exit(0)
             if expect is not None:
                 check_return(self.plugin_name, hook, value, expect)
         except BaseException as error:
+            if forks != _forks:
+                os._exit(1)
             if must_propagate(error):
                 raise
             self._fail(hook, error, _place(error, fn))
@@ -136,6 +146,15 @@ class Guard:
             warnings.warn_explicit(PluginWarning(message), PluginWarning, *place, registry=_SHOWN)
         except PluginWarning:
             log.warning(message)
+
+
+def _count_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_count_fork)
 
 
 def _place(error: BaseException, fn: Callable[..., object] | None) -> tuple[str, int]:

@@ -16,6 +16,12 @@ __all__ = ["PROFILER_RETURNS", "SESSION_RETURNS", "STUBS_RETURNS", "Expectation"
 
 _LONGEST_VALUE = 60
 
+_MOST_ITEMS = 100_000
+"""Items that a hook may return: facts of a capture are kept for as long as its trace."""
+
+_MOST_TEXT = 16 * 2**20
+"""Characters that they may have together."""
+
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
@@ -90,6 +96,8 @@ def _type_name(one: type) -> str:
 
 def _items(value: Iterable[object], kind: type) -> str:
     for index, item in enumerate(value):
+        if index >= _MOST_ITEMS:
+            return f"a collection of more than {_MOST_ITEMS:,} items"
         if not isinstance(item, kind):
             return f"a collection whose item {index} is {describe(item)}"
     return ""
@@ -112,29 +120,52 @@ def _set_of(kind: type) -> Expectation:
     return Expectation(f"a set of {kind.__qualname__}", problem, advice)
 
 
-def _json_problem(value: object) -> str:
+@dataclass(slots=True)
+class _Room:
+    """How much more one answer may hold."""
+
+    items: int = _MOST_ITEMS
+    text: int = _MOST_TEXT
+
+    def take(self, value: object) -> str:
+        """Take one value; say so where there is no room for it."""
+        self.items -= 1
+        self.text -= len(value) if isinstance(value, str) else 0
+        if self.items < 0:
+            return f"a value of more than {_MOST_ITEMS:,} items"
+        return f"a value with more than {_MOST_TEXT:,} characters of text" if self.text < 0 else ""
+
+
+def _json_problem(value: object, room: _Room) -> str:
+    if full := room.take(value):
+        return full
     if value is None or isinstance(value, bool | int | float | str):
         return ""
     if isinstance(value, list | tuple):
-        return next((text for item in value if (text := _json_problem(item))), "")
+        return next((text for item in value if (text := _json_problem(item, room))), "")
     if isinstance(value, Mapping):
         for key, item in value.items():
             if not isinstance(key, str):
                 return f"a mapping with the key {describe(key)}"
-            if text := _json_problem(item):
-                return f"a mapping whose {key!r} is {text}"
+            if text := room.take(key) or _json_problem(item, room):
+                return f"a mapping whose {key[:_LONGEST_VALUE]!r} is {text}"
         return ""
     return describe(value)
 
 
 def _json_object(value: object) -> str:
-    return _json_problem(value) if isinstance(value, Mapping) else describe(value)
+    return _json_problem(value, _Room()) if isinstance(value, Mapping) else describe(value)
 
 
 def _json_objects(value: object) -> str:
     if not isinstance(value, list | tuple):
         return describe(value)
-    return next((f"a collection with {text}" for item in value if (text := _json_object(item))), "")
+    room = _Room()
+    for item in value:
+        text = _json_problem(item, room) if isinstance(item, Mapping) else describe(item)
+        if text:
+            return f"a collection with {text}"
+    return ""
 
 
 _NOTHING = _instance(type(None), words="nothing (None)")
@@ -157,6 +188,7 @@ SESSION_RETURNS: Mapping[str, Expectation] = MappingProxyType(
         "status": _instance(TraceStatus),
         "errors": _sequence_of(str),
         "process_trace": _NOTHING,
+        "flush": _NOTHING,
         "get_device_infos": _sequence_of(DeviceInfo),
         "get_resource_infos": _sequence_of(ResourceInfo),
         "get_device_properties": Expectation("a list of mappings", _json_objects, _JSON),

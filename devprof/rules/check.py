@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from devprof.errors import UsageError
-from devprof.rules import links, texts, times
+from devprof.rules import accounts, links, texts, times
 from devprof.rules.finding import Finding, Rule
 from devprof.store import Trace
 
 __all__ = ["RULES", "check"]
 
-RULES: tuple[Rule, ...] = (*times.RULES, *links.RULES, *texts.RULES)
+RULES: tuple[Rule, ...] = (*times.RULES, *links.RULES, *accounts.RULES, *texts.RULES)
 """Every rule, in the order in which findings come."""
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
 from devprof.model import ActivityType, Role, kLinkAsyncCpuGpu, kLinkFwdBwd
-from devprof.rules.finding import Rule, Severity, Violation, accounts, where
+from devprof.rules.finding import Rule, Severity, Violation, where
 from devprof.rules.times import work_of
 from devprof.store import ROLES, ItemKind, Trace
 
@@ -155,19 +155,6 @@ def _sequence_numbers_once(trace: Trace) -> Iterator[Violation]:
     )
 
 
-def _sums_agree(trace: Trace) -> Iterator[Violation]:
-    for name, account in accounts(trace).items():
-        produced, emitted = account.get("produced"), account.get("emitted")
-        reasons = [account.get(key) for key in ("dropped", "rejected")]
-        if not isinstance(produced, int) or not isinstance(emitted, int):
-            continue
-        lost = sum(count for reason in reasons if isinstance(reason, Mapping) for count in reason.values())
-        if produced != emitted + lost:
-            yield Violation(
-                1, f"the account of {name} does not close: produced {produced}, emitted {emitted}, lost {lost}"
-            )
-
-
 RULES = (
     Rule("ids.ops", Severity.ERROR, "Every op and range has an id of its own.", _op_ids_once),
     Rule("ids.launches", Severity.WARNING, "No two launches share a number that work has.", _launch_numbers_once),
@@ -179,5 +166,4 @@ RULES = (
     Rule("flows.host", Severity.ERROR, "A launch arrow starts on the host.", _launch_arrows_start_on_the_host),
     Rule("flows.backward", Severity.WARNING, "Backward follows forward.", _backward_after_forward),
     Rule("links.sequence", Severity.INFO, "A sequence number leads back once.", _sequence_numbers_once),
-    Rule("account.closes", Severity.ERROR, "Produced is emitted plus dropped plus rejected.", _sums_agree),
 )

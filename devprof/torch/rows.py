@@ -92,8 +92,10 @@ class LaneRows:
         """Name every device that a record is on, the ones that the plugin did not describe included."""
         described = {info.id: info for info in self._lane.device_infos}
         used = {device - self._offset for device, _ in self._used}
-        infos = (described.get(i) or DeviceInfo(i, f"{self._lane.name} {i}") for i in sorted(described.keys() | used))
-        return [replace(info, id=info.id + self._offset) for info in infos]
+        ledger = self._lane.ledger
+        indices = described.keys() | used or ({0} if ledger.set_aside else set())  # a place to read the verdict
+        infos = (described.get(i) or DeviceInfo(i, f"{self._lane.name} {i}") for i in sorted(indices))
+        return [replace(info, id=info.id + self._offset, label=ledger.row_label(info.label)) for info in infos]
 
     def resources(self) -> list[ResourceInfo]:
         """Name every stream that a record is on, the ones that the plugin did not describe included."""

@@ -74,7 +74,7 @@ class TorchSession:
         try:
             RECORDING.check(_WHAT)
             self._capture.prepare(self._request.types)
-            if not self._capture.alive:
+            if not self._capture.alive and not self._capture.report.has_verdict:
                 return original()
             lib = self._bridge.lib
             self._generation = lib.devprof_capture_new()

@@ -9,6 +9,7 @@ import pytest
 
 from devprof.capture import PluginLedger, SessionReport
 from devprof.capture.ledger import OUTSIDE_WINDOW
+from devprof.capture.verdict import HOOK_RETURNS, PROCESS_ENDS, SESSION_ENDS, SetAside
 
 
 def _ledger() -> PluginLedger:
@@ -21,6 +22,7 @@ def _ledger() -> PluginLedger:
         lost_unknown=["ring overrun"],
         errors=["driver too old"],
         failures=["plugin 'demo', session.errors: returned None"],
+        set_aside=SetAside("session.errors", 1_700_000_000_123_000_000),
         device_work=8,
         linked=6,
         clock={"drift_ppm": 1.5},
@@ -65,6 +67,7 @@ def test_the_account_is_json_and_complete() -> None:
         "notes": {"unlinked": 4},
         "errors": ["driver too old"],
         "failures": ["plugin 'demo', session.errors: returned None"],
+        "set_aside": {"hook": "session.errors", "at_ns": 1_700_000_000_123_000_000, "until": "the session ends"},
         "clock": {"drift_ppm": 1.5},
         "doubts": [],
     }
@@ -80,7 +83,22 @@ def test_the_account_in_words_has_a_line_for_everything() -> None:
         "  lost, number unknown: ring overrun",
         "  error: driver too old",
         "  error: plugin 'demo', session.errors: returned None",
+        "  set aside at 2023-11-14 22:13:20.123 UTC in session.errors, until the session ends",
     ]
+
+
+@pytest.mark.parametrize(
+    ("until", "words"), [(SESSION_ENDS, "set aside"), (HOOK_RETURNS, "quarantined"), (PROCESS_ENDS, "quarantined")]
+)
+def test_a_verdict_is_on_the_rows_and_in_the_report_in_the_same_words(until: str, words: str) -> None:
+    verdict = SetAside("session.stop", 1_000_000_000, until)
+    ledger = PluginLedger("demo", set_aside=verdict)
+    assert str(verdict) == f"{words} at 1970-01-01 00:00:01.000 UTC in session.stop, until {until}"
+    assert ledger.row_label("") == f"{words} in session.stop: records may be missing"
+    assert ledger.row_label("GPU 0") == f"GPU 0; {words} in session.stop: records may be missing"
+    assert PluginLedger("demo").row_label("GPU 0") == "GPU 0"
+    assert SessionReport("torch", {"demo": ledger}).has_verdict
+    assert not SessionReport("torch", {"demo": PluginLedger("demo")}).has_verdict
 
 
 def test_a_copy_of_the_account_does_not_change_with_it() -> None:

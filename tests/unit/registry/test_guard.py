@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import os
 import threading
 import warnings
 from collections.abc import Callable
@@ -180,3 +181,22 @@ def test_a_plugin_error_raised_by_the_plugin_itself_is_kept() -> None:
     with pytest.warns(PluginWarning):
         guard.call("session.stop", _raise, error)
     assert guard.failures[0].error is error
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+@pytest.mark.parametrize(("then", "status"), [(lambda: None, 0), (lambda: _raise(ValueError("in the child")), 1)])
+def test_a_child_that_a_hook_forks_ends_where_the_hook_does(then: Callable[[], object], status: int) -> None:
+    children: list[int] = []
+
+    def hook() -> object:
+        if (child := os.fork()) == 0:
+            return then()
+        children.append(child)
+        return "from the parent"
+
+    guard = Guard("demo")
+    before = os.getpid()
+    assert guard.call("start", hook) == "from the parent"
+    assert os.getpid() == before
+    assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == status
+    assert not guard.failed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -138,3 +138,42 @@ def test_every_method_of_the_contract_has_its_expectation(protocol: type, table:
 @pytest.mark.parametrize("make", [lambda: None, lambda: 0, dict])
 def test_stubs_may_give_any_handle(make: Callable[[], object]) -> None:
     check_return("demo", "stubs.record", make(), STUBS_RETURNS["record"])
+
+
+class Endless(Sequence[DeviceInfo]):
+    """Says that it is short, and never ends."""
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, index: Any) -> Any:
+        return DeviceInfo(0, "device")
+
+
+@pytest.mark.parametrize(
+    ("method", "value", "problem"),
+    [
+        ("get_device_infos", [DeviceInfo(0, "device")] * 100_001, "a collection of more than 100,000 items"),
+        ("get_device_infos", Endless(), "a collection of more than 100,000 items"),
+        ("get_metadata", {"a": [0] * 100_001}, "a mapping whose 'a' is a value of more than 100,000 items"),
+        (
+            "get_metadata",
+            {"a": "x" * 2**24},
+            "a mapping whose 'a' is a value with more than 16,777,216 characters of text",
+        ),
+        ("get_device_properties", [{}] * 100_001, "a collection with a value of more than 100,000 items"),
+    ],
+)
+def test_a_flood_of_facts_is_refused(method: str, value: object, problem: str) -> None:
+    with pytest.raises(PluginContractError) as caught:
+        check_return("demo", f"session.{method}", value, SESSION_RETURNS[method])
+    assert caught.value.reason.startswith(f"returned {problem}, expected ")
+
+
+def test_as_many_facts_as_a_capture_may_need_are_taken() -> None:
+    check_return(
+        "demo",
+        "session.get_metadata",
+        {"a": [0] * 99_995, "b": "x" * (2**24 - 2)},
+        SESSION_RETURNS["get_metadata"],
+    )

@@ -134,7 +134,9 @@ BROKEN = {
     "times.syncs": lambda: built([*right(), wait("Stream Sync", 1070, 1079)]),
     "links.sequence": lambda: built([*right(), backward(1710, 3), backward(1720, 3)]),
     "file.whole": lambda: built(right(), file={"left_out": {"event that is no JSON": 2}, "notes": []}),
-    "account.closes": account(produced=5, emitted=3, dropped={"full": 1}, rejected={}),
+    "account.closes": account(produced=5, emitted=3, dropped={"before window": 1}, rejected={}),
+    "account.whole": account(produced=5, emitted=3, dropped={"full": 1, "after window": 1}, rejected={}),
+    "account.plugins": account(set_aside={"hook": "session.stop", "at_ns": 1, "until": "the process ends"}),
 }
 ALSO = {"rows.crossing": {"rows.serial"}}
 """Work that crosses also overruns."""
@@ -242,3 +244,21 @@ def test_rules_can_be_left_out_by_name() -> None:
 def test_every_rule_says_itself_in_a_sentence() -> None:
     assert [rule.name for rule in RULES if not rule.says.endswith(".")] == []
     assert len({rule.name for rule in RULES}) == len(RULES)
+
+
+def test_what_became_of_a_plugin_and_of_its_records_is_said_in_full() -> None:
+    made = account(
+        produced=6,
+        emitted=2,
+        dropped={"full": 1, "before window": 1},
+        rejected={"no timestamp": 2},
+        lost_unknown=["ring overrun"],
+        failures=["plugin 'toy', session.stop: did not come back"],
+        set_aside={"hook": "session.stop", "at_ns": 1, "until": "the process ends"},
+    )
+    assert [(one.rule, one.count, one.says) for one in check(made())] == [
+        ("account.whole", 3, "3 records of toy were lost: 1 full, 2 no timestamp"),
+        ("account.whole", 1, "an unknown number of records of toy was lost: ring overrun"),
+        ("account.plugins", 1, "toy was set aside in session.stop until the process ends; its rows end there"),
+        ("account.plugins", 1, "plugin 'toy', session.stop: did not come back"),
+    ]

@@ -1,0 +1,58 @@
+"""Rules on the account that a trace carries of its own making."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from devprof.rules.finding import Rule, Severity, Violation, accounts
+from devprof.store import Trace
+
+__all__ = ["RULES"]
+
+_MEANT = ("before window", "after window", "launched outside window")
+"""Reasons for which a record is left out on purpose (`devprof.capture.ledger.OUTSIDE_WINDOW`)."""
+
+
+def _sums_agree(trace: Trace) -> Iterator[Violation]:
+    for name, account in accounts(trace).items():
+        produced, emitted = account.get("produced"), account.get("emitted")
+        if not isinstance(produced, int) or not isinstance(emitted, int):
+            continue
+        lost = sum(_counts(account, "dropped").values()) + sum(_counts(account, "rejected").values())
+        if produced != emitted + lost:
+            yield Violation(
+                1, f"the account of {name} does not close: produced {produced}, emitted {emitted}, lost {lost}"
+            )
+
+
+def _nothing_is_missing(trace: Trace) -> Iterator[Violation]:
+    for name, account in accounts(trace).items():
+        dropped = {reason: n for reason, n in _counts(account, "dropped").items() if reason not in _MEANT}
+        missing = {**dropped, **_counts(account, "rejected")}
+        if lost := sum(missing.values()):
+            listed = ", ".join(f"{count} {reason}" for reason, count in sorted(missing.items()))
+            yield Violation(lost, f"{lost} records of {name} were lost: {listed}")
+        for reason in account.get("lost_unknown") or ():
+            yield Violation(1, f"an unknown number of records of {name} was lost: {reason}")
+
+
+def _plugins_took_part_to_the_end(trace: Trace) -> Iterator[Violation]:
+    for name, account in accounts(trace).items():
+        verdict = account.get("set_aside")
+        if isinstance(verdict, Mapping):
+            hook, until = verdict.get("hook"), verdict.get("until")
+            yield Violation(1, f"{name} was set aside in {hook} until {until}; its rows end there")
+        for failure in account.get("failures") or ():
+            yield Violation(1, str(failure))
+
+
+def _counts(account: Mapping[str, object], key: str) -> Mapping[str, int]:
+    counts = account.get(key)
+    return counts if isinstance(counts, Mapping) else {}
+
+
+RULES = (
+    Rule("account.closes", Severity.ERROR, "Produced is emitted plus dropped plus rejected.", _sums_agree),
+    Rule("account.whole", Severity.WARNING, "No record was lost on the way.", _nothing_is_missing),
+    Rule("account.plugins", Severity.WARNING, "Every plugin took part to the end.", _plugins_took_part_to_the_end),
+)
