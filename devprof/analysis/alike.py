@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from devprof.analysis.columns import Longs, combined
+from devprof.analysis.figures import Figures
 from devprof.analysis.lists import Lists
 
 __all__ = ["Grouping", "Groups", "grouped"]
@@ -45,34 +46,39 @@ class Groups:
 def grouped(lists: Lists, grouping: Grouping) -> Groups:
     """Group the listed events; as torch's `EventList.key_averages`, with backends told apart by name."""
     figures = lists.figures
-    kind = figures.backend_number.astype(np.int64) * 2 + figures.is_annotation
-    parts = [(figures.key.astype(np.int64) * _kinds(lists) + kind, len(figures.names.keys) * _kinds(lists))]
+    n_kinds = 2 * (1 + len(figures.backends))
+    code = figures.key * np.int64(n_kinds)
+    code += figures.is_annotation
+    code[figures.first_device :] += 2 * (figures.devices.backend + 1)
+    parts = []
     if grouping.overload_name:
         parts.append((lists.overloads[0], len(lists.overloads[1])))
     if grouping.input_shapes:
         parts.append((lists.shapes[0], len(lists.shapes[1])))
     if grouping.stack_depth > 0:
         parts.append(lists.stacks.numbers(grouping.stack_depth))
-    return _in_order(lists, *combined(parts, len(figures)))
+    return _in_order(figures, *combined([(code, len(figures.names.keys) * n_kinds), *parts], len(figures)))
 
 
-def _kinds(lists: Lists) -> int:
-    return 2 * (1 + len(lists.figures.backends))
+def _in_order(figures: Figures, codes: Longs, top: int) -> Groups:
+    """Number the codes that occur by their first events.
 
-
-def _in_order(lists: Lists, groups: Longs, count: int) -> Groups:
-    """Number the groups by their first events."""
-    figures = lists.figures
+    Args:
+        figures: of the listed events.
+        codes: (e,) int64, 0 to `top` - 1.
+        top: how many codes there may be.
+    """
     trace, events = figures.trace, figures.events
     start = trace.start_ns[events]
-    earliest = np.full(count, np.iinfo(np.int64).max)
-    np.minimum.at(earliest, groups, start)
-    candidates = np.flatnonzero(start == earliest[groups])
-    order = np.lexsort((events[candidates], -figures.end_ns[candidates], start[candidates]))
+    earliest = np.full(top, np.iinfo(np.int64).max)
+    np.minimum.at(earliest, codes, start)
+    candidates = np.flatnonzero(start == earliest[codes])
+    of_candidate = events[candidates]
+    order = np.lexsort((of_candidate, -figures.end_ns_of(of_candidate), start[candidates]))
     candidates = candidates[order]
-    _, at = np.unique(groups[candidates], return_index=True)
+    _, at = np.unique(codes[candidates], return_index=True)
     first = candidates[np.sort(at)]
-    rank = np.empty(count, dtype=np.int64)
-    rank[groups[first]] = np.arange(count)
-    of_event = rank[groups]
-    return Groups(of_event, first, np.bincount(of_event, minlength=count))
+    rank = np.zeros(top, dtype=np.int64)
+    rank[codes[first]] = np.arange(len(first))
+    of_event = rank[codes]
+    return Groups(of_event, first, np.bincount(of_event, minlength=len(first)))

@@ -68,17 +68,18 @@ def distinct(numbers: npt.NDArray[np.integer[Any]], top: int) -> tuple[Longs, Lo
 
 
 def combined(parts: Sequence[tuple[npt.NDArray[np.integer[Any]], int]], n: int) -> tuple[Longs, int]:
-    """Number the combinations of several codes that occur.
+    """Number the combinations of several codes.
 
     Args:
         parts: codes (n,) and how many there may be, each.
         n: length of every part.
 
     Returns:
-        The (n,) numbers of the combinations, and how many there are.
+        The (n,) numbers of the combinations, and how many there may be; of a single part, its own.
     """
-    codes, count = np.zeros(n, dtype=np.int64), min(n, 1)
-    for part, top in parts:
+    (first, count), *others = parts or [(np.zeros(n, dtype=np.int64), min(n, 1))]
+    codes: Longs = first.astype(np.int64, copy=False)
+    for part, top in others:
         codes, count = compact(codes * top + part, count * top)
     return codes, count
 
@@ -94,7 +95,7 @@ def sums(codes: Longs, values: npt.NDArray[np.integer[Any]], count: int) -> Long
     Returns:
         (count,) int64.
     """
-    return np.rint(np.bincount(codes, weights=values, minlength=count)).astype(np.int64)
+    return np.bincount(codes, weights=values, minlength=count).astype(np.int64)
 
 
 class IdIndex:
@@ -117,8 +118,7 @@ class IdIndex:
     def find(self, ids: Longs) -> Longs:
         """Return the position of each id, -1: none."""
         if self._table is not None:
-            place = ids - self._low
-            outside = (place < 0) | (place >= len(self._table) - 1) | (ids == 0)
-            return self._table[np.where(outside, len(self._table) - 1, place)]
+            place = (ids - self._low).view(np.uint64)  # what is below the lowest is far above the highest
+            return self._table.take(np.minimum(place, len(self._table) - 1).view(np.int64))
         at = np.minimum(np.searchsorted(self._ids, ids), len(self._ids) - 1)
         return np.where((self._ids[at] == ids) & (ids != 0), self._at[at], -1)

@@ -57,9 +57,11 @@ def device_backends(trace: Trace) -> tuple[str, ...]:
 
 def device_records(trace: Trace, names: Names, forest: Forest) -> DeviceRecords:
     """Collect what happened on devices; work belongs to the event whose op id it was launched under, and to no other."""
-    event = np.flatnonzero(trace.on_device & names.listed[trace.name])
+    event = np.flatnonzero(trace.on_device)
+    if not names.listed.all():
+        event = event[names.listed[trace.name[event]]]
     is_work = _WORK[trace.activity_type[event]]
-    owner = forest.owners.find(trace.linked[event])
+    owner = forest.owners(trace.linked[event])
     owner[~is_work] = -1
     return DeviceRecords(
         event=event,

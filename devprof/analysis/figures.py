@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,7 @@ class Figure(NamedTuple):
 
 FLOPS = Figure("flops", HOST_BACKEND)
 
+Number = TypeVar("Number", bound=np.generic)
 Part = tuple[int, Longs]
 """Where a part of a column begins, and its values."""
 
@@ -52,6 +53,7 @@ class Figures:
         """Take a trace; nothing is computed yet."""
         self.trace = trace
         self._parts: dict[Figure, list[Part]] = {}
+        self._owned: dict[int, Longs] = {}
 
     def __len__(self) -> int:
         return len(self.events)
@@ -85,12 +87,16 @@ class Figures:
     @cached_property
     def hosts(self) -> Longs:
         """(h,) int64, positions in the forest of the listed host events."""
-        return np.flatnonzero(self.forest.stays)
+        return np.flatnonzero(self.forest.stays) if len(self.forest.merged) else np.arange(len(self.forest))
+
+    def of_hosts(self, values: npt.NDArray[Number]) -> npt.NDArray[Number]:
+        """Return what belongs to the listed host events, of values of all events of the forest: (h,)."""
+        return values[self.hosts] if len(self.forest.merged) else values
 
     @cached_property
     def events(self) -> Longs:
         """(e,) int64, indices in the trace of the listed events: host events, lone allocations, events on devices."""
-        return np.concatenate([self.forest.event[self.hosts], self.memory.outside, self.devices.event])
+        return np.concatenate([self.of_hosts(self.forest.event), self.memory.outside, self.devices.event])
 
     @property
     def n_hosts(self) -> int:
@@ -126,7 +132,7 @@ class Figures:
     def is_async(self) -> Bools:
         """(e,) bool: ended on another thread than it began on."""
         mask = np.zeros(len(self), dtype=np.bool_)
-        mask[: self.n_hosts] = self.forest.is_async[self.hosts]
+        mask[: self.n_hosts] = self.of_hosts(self.forest.is_async)
         return mask
 
     @property
@@ -155,15 +161,21 @@ class Figures:
         place = np.full(len(self.forest) + 1, -1, dtype=np.int64)  # the last one is for "none"
         place[self.hosts] = np.arange(self.n_hosts)
         parent = np.full(len(self), -1, dtype=np.int64)
-        parent[: self.n_hosts] = place[self.forest.listed_parent()[self.hosts]]
+        parent[: self.n_hosts] = place[self.of_hosts(self.forest.listed_parent())]
         return parent
 
     @cached_property
     def end_ns(self) -> Longs:
         """(e,) int64, Unix ns; allocations are instants, whatever end a host gave them."""
-        end = self.trace.end_ns[self.events]
-        instants = np.flatnonzero((self.names.memory | self.names.out_of_memory)[self.trace.name[self.events]])
-        end[instants] = self.trace.start_ns[self.events[instants]]
+        return self.end_ns_of(self.events)
+
+    def end_ns_of(self, events: Longs) -> Longs:
+        """Return when events of the trace ended: (k,) int64, Unix ns; see `end_ns`."""
+        end = self.trace.end_ns[events]
+        instant = self.names.memory | self.names.out_of_memory
+        if instant.any():
+            instants = np.flatnonzero(instant[self.trace.name[events]])
+            end[instants] = self.trace.start_ns[events[instants]]
         return end
 
     @cached_property
@@ -216,23 +228,29 @@ class Figures:
         if figure.kind == "memory":
             return self._memory(figure)
         if figure.backend == HOST_BACKEND:
-            return [(0, (self.forest.self_ns if figure.own else self.forest.total_ns)[self.hosts])]
+            return [(0, self.of_hosts(self.forest.self_ns if figure.own else self.forest.total_ns))]
         return self._device_time(figure)
 
     def _memory(self, figure: Figure) -> list[Part]:
         if figure.backend not in self.memory.total:
             return []
         inside = (self.memory.own if figure.own else self.memory.total)[figure.backend]
-        return [(0, inside[self.hosts]), (self.n_hosts, self.memory.of_outside[figure.backend])]
+        return [(0, self.of_hosts(inside)), (self.n_hosts, self.memory.of_outside[figure.backend])]
 
     def _device_time(self, figure: Figure) -> list[Part]:
         known: Sequence[str] = device_backends(self.trace)
         if figure.backend not in known:
             return []
         number = known.index(figure.backend)
-        direct = self.devices.owned_ns(number, len(self.forest))
+        direct = self._owned_ns(number)
         hosts = self.forest.own(direct) if figure.own else self.forest.summed(direct)
-        mine = (
-            self.devices.duration_ns if len(known) == 1 else self.devices.duration_ns * (self.devices.backend == number)
-        )
-        return [(0, hosts[self.hosts]), (self.first_device, mine)]
+        mine = self.devices.duration_ns
+        if len(known) > 1:
+            mine = mine * (self.devices.backend == number)
+        return [(0, self.of_hosts(hosts)), (self.first_device, mine)]
+
+    def _owned_ns(self, backend: int) -> Longs:
+        """Return how long the work that belongs to each event of the forest took: (m,) int64, ns."""
+        if backend not in self._owned:
+            self._owned[backend] = self.devices.owned_ns(backend, len(self.forest))
+        return self._owned[backend]

@@ -11,22 +11,17 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from devprof.analysis.columns import Bools, IdIndex, Longs, stable_order, sums
+from devprof.analysis.columns import Bools, Longs, stable_order, sums
 from devprof.analysis.names import Names
+from devprof.analysis.ops import Ops
 from devprof.analysis.work import ROLE_OF_TYPE
-from devprof.link import nest
+from devprof.link import nesting
 from devprof.model import ActivityType, Role
 from devprof.store import ROLES, Trace
 
 __all__ = ["Forest", "forest_of"]
 
-_OWNERS = (ActivityType.CPU_OP, ActivityType.USER_ANNOTATION)
-"""Kinds of events that have an op id, and so can own launches and device work."""
-
 _FEW_LEVELS = 8
-
-_OWNS = np.zeros(256, dtype=np.bool_)
-_OWNS[list(_OWNERS)] = True
 
 _FOLLOWS = np.isin(ROLE_OF_TYPE, [ROLES.index(role) for role in (Role.LAUNCH, Role.OVERHEAD, Role.OTHER)])
 """(256,) bool, kinds of host records that a plugin delivers: they stand on the thread of the op that they are linked to."""
@@ -45,25 +40,27 @@ class Forest:
         parent: (m,) int64, position of the innermost event around each, -1: none.
         into: (m,) int64, position of the event that stands for it in lists: itself, or the nearest one above that does not
             have the same name as its only child.
+        merged: (k,) int64, positions of the events that others stand for.
         is_async: (m,) bool: ended on another thread than it began on.
         total_ns: (m,) int64, duration.
         self_ns: (m,) int64, duration without the time in which a child ran; of events that stand for others, theirs too.
         thread: (m,) int64, index of the row that it counts to: its own, or for a plugin's host record that of its op.
         memory: (k,) int64, the trace's allocations and frees.
         memory_in: (k,) int64, position of the innermost event around each on its thread, -1: none.
-        owners: finds positions by op id.
+        ops: finds events by op id.
     """
 
     event: Longs
     parent: Longs
     into: Longs
+    merged: Longs
     is_async: Bools
     total_ns: Longs
     self_ns: Longs
     thread: Longs
     memory: Longs
     memory_in: Longs
-    owners: IdIndex
+    ops: Ops
     _levels: list[Longs] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -72,7 +69,20 @@ class Forest:
     @property
     def stays(self) -> Bools:
         """(m,) bool: which events are listed under their own name."""
-        return np.equal(self.into, np.arange(len(self)))
+        stays = np.ones(len(self), dtype=np.bool_)
+        stays[self.merged] = False
+        return stays
+
+    def owners(self, ids: Longs) -> Longs:
+        """Return the position of the event that has each op id: (k,) int64, -1: none.
+
+        Args:
+            ids: (k,) int64.
+        """
+        found = self.ops.find(ids)
+        position = np.full(max(int(self.event.max(initial=-1)), int(found.max(initial=-1))) + 2, -1, dtype=np.int64)
+        position[self.event] = np.arange(len(self))
+        return position[found]  # the last one is for "none"
 
     def listed_parent(self) -> Longs:
         """Return the position of the listed event around each listed event: (m,) int64, -1: none."""
@@ -100,8 +110,8 @@ class Forest:
         return total
 
     def own(self, values: Longs) -> Longs:
-        """Return what each listed event comes to by itself, with what is listed under it: (m,) int64."""
-        return values if self.stays.all() or not values.any() else sums(self.into, values, len(self))
+        """Return what each listed event comes to by itself, with what is merged into it: (m,) int64."""
+        return _with_merged(values, self.merged, self.into)
 
     def _deepest_first(self) -> Iterator[Longs]:
         if not self._levels:
@@ -117,42 +127,45 @@ def forest_of(trace: Trace, names: Names) -> Forest:
         names: its names.
     """
     on_host = ~trace.on_device
-    listed = on_host & (names.listed | names.out_of_memory)[trace.name]
-    listed[_hidden(trace)] = False
+    listed = _listed(trace, names, on_host)
     is_async = np.zeros(len(trace), dtype=np.bool_)
     if "End thread" in trace.items:
         is_async[trace.items["End thread"].events] = True
-    thread = _threads(trace, on_host)
+    ops = Ops(trace)
+    thread = _threads(trace, on_host, ops)
     memory = np.flatnonzero(on_host & names.memory[trace.name]) if names.memory.any() else np.empty(0, dtype=np.int64)
     together = np.flatnonzero(listed & ~is_async)
     end = _ends(trace, names)
     order = _entered(trace.start_ns[together], end[together], thread[together])
-    event = np.concatenate([together[order], np.flatnonzero(listed & is_async)])
-    return _grown(trace, names, event, end[event], len(together), thread, memory)
-
-
-def _grown(trace: Trace, names: Names, event: Longs, end: Longs, n: int, thread: Longs, memory: Longs) -> Forest:
-    """Build the forest of ordered events, of which the first `n` began and ended on one thread."""
-    start, on = trace.start_ns[event], thread[event]
-    at = trace.start_ns[memory]
-    above = nest(_joined(start[:n], at), _joined(end[:n], at), _joined(on[:n], thread[memory]))
+    event = _joined(together[order], np.flatnonzero(listed & is_async))
+    start, end, on = trace.start_ns[event], end[event], thread[event]
+    n, at = len(together), trace.start_ns[memory]
+    above, crosses = nesting(_joined(start[:n], at), _joined(end[:n], at), _joined(on[:n], thread[memory]))
     parent = _joined(above[:n], np.full(len(event) - n, -1))
-    total = end - start
-    own = np.zeros(len(event), dtype=np.int64)
-    own[:n] = _own_time(start[:n], end[:n], parent[:n], on[:n])
-    into = _merged(parent, names.key[event])
+    until = _until_crossed(start[:n], end[:n], parent[:n], on[:n]) if crosses else end[:n]
+    own = _joined(_own_time(until - start[:n], parent[:n]), np.zeros(len(event) - n, dtype=np.int64))
+    merged, into = _merged(parent, names.key[event])
     return Forest(
         event=event,
         parent=parent,
         into=into,
+        merged=merged,
         is_async=np.arange(len(event)) >= n,
-        total_ns=total,
-        self_ns=own if (into == np.arange(len(into))).all() else sums(into, own, len(own)),
+        total_ns=end - start,
+        self_ns=_with_merged(own, merged, into),
         thread=on,
         memory=memory,
         memory_in=above[n:],
-        owners=_owners(trace, event),
+        ops=ops,
     )
+
+
+def _listed(trace: Trace, names: Names, on_host: Bools) -> Bools:
+    """Return which events are listed as host events: (n,) bool."""
+    listed = names.listed | names.out_of_memory
+    found = on_host.copy() if listed.all() else on_host & listed[trace.name]
+    found[_hidden(trace)] = False
+    return found
 
 
 def _joined(one: Longs, other: Longs) -> Longs:
@@ -173,11 +186,7 @@ def _hidden(trace: Trace) -> Longs:
     return np.empty(0, dtype=np.int64) if column is None else column.events[column.values.astype(np.bool_)]
 
 
-def _owners(trace: Trace, event: Longs) -> IdIndex:
-    return IdIndex(trace.id[event] * _OWNS.take(trace.activity_type[event]))
-
-
-def _threads(trace: Trace, on_host: Bools) -> Longs:
+def _threads(trace: Trace, on_host: Bools, ops: Ops) -> Longs:
     """Return the row that each event counts to: (n,) int64."""
     follower = _FOLLOWS.take(trace.activity_type)
     follower &= on_host
@@ -186,45 +195,41 @@ def _threads(trace: Trace, on_host: Bools) -> Longs:
     thread = trace.row.astype(np.int64)
     if not len(following):
         return thread
-    ops = trace.of_type(*_OWNERS)
-    op = IdIndex(trace.id[ops]).find(trace.linked[following])
+    op = ops.find(trace.linked[following])
     if (op < 0).any():
         following, op = following[op >= 0], op[op >= 0]
-    thread[following] = trace.row[ops[op]]
+    thread[following] = trace.row[op]
     return thread
 
 
 def _entered(start: Longs, end: Longs, thread: Longs) -> Longs:
     """Return the order of entering: by thread, by start, longest first; of equal ones as they stand."""
-    order = np.arange(len(start))
     top = int(thread.max(initial=0))
-    if (thread[1:] < thread[:-1]).any():
-        order = stable_order(thread, top)
-    if _falls(start[order], thread[order]).any():
+    order = np.arange(len(start)) if (thread[1:] >= thread[:-1]).all() else stable_order(thread, top)
+    begin, on = start[order], thread[order]
+    same = on[1:] == on[:-1]
+    if (same & (begin[1:] < begin[:-1])).any():
         order = np.argsort(start, kind="stable")
         order = order[stable_order(thread[order], top)]
-    begin, on = start[order], thread[order]
-    tied = (begin[1:] == begin[:-1]) & (on[1:] == on[:-1])
-    if tied.any() and (tied & (np.diff(end[order]) > 0)).any():
+        begin, on = start[order], thread[order]
+        same = on[1:] == on[:-1]
+    tied = np.flatnonzero(same & (begin[1:] == begin[:-1]))
+    if (end[order[tied]] < end[order[tied + 1]]).any():
         order = order[np.lexsort((-end[order], begin, on))]
     return order
 
 
-def _falls(start: Longs, thread: Longs) -> Bools:
-    """Say which events begin before the one that stands before them, on one thread."""
-    falls: Bools = (start[1:] < start[:-1]) & (thread[1:] == thread[:-1])
-    return falls
-
-
-def _own_time(start: Longs, end: Longs, parent: Longs, thread: Longs) -> Longs:
+def _own_time(lasted: Longs, parent: Longs) -> Longs:
     """Return how long each event was the one that had begun last among those that ran on its thread: (n,) int64, ns.
 
     Where events nest that is their duration less that of their children. Where one crosses out of another, the time that they
     share belongs to the later one alone; so nothing is below zero, and all together are as long as the thread was busy.
+
+    Args:
+        lasted: (n,) int64, from the start of each to its end, or to the start of the first one that is not inside it; ns.
+        parent: (n,) int64.
     """
-    until = _until_crossed(start, end, parent, thread)
-    inside = np.flatnonzero(parent >= 0)
-    return (until - start) - sums(parent[inside], (until - start)[inside], len(parent))
+    return lasted - sums(parent + 1, lasted, len(parent) + 1)[1:]  # the first sum is of those that have no parent
 
 
 def _until_crossed(start: Longs, end: Longs, parent: Longs, thread: Longs) -> Longs:
@@ -241,22 +246,35 @@ def _until_crossed(start: Longs, end: Longs, parent: Longs, thread: Longs) -> Lo
     return until
 
 
-def _merged(parent: Longs, key: npt.NDArray[np.int32]) -> Longs:
-    """Let an event stand for its only child of the same name, and for that one's, and so on."""
-    into = np.arange(len(parent))
-    inside = np.flatnonzero(parent >= 0)
-    above = parent[inside]
-    alike = np.flatnonzero(key[inside] == key[above])
+def _merged(parent: Longs, key: npt.NDArray[np.int32]) -> tuple[Longs, Longs]:
+    """Let an event stand for its only child of the same name, and for that one's, and so on.
+
+    Returns:
+        Positions of those that others stand for, (k,) int64; and which one stands for each, (m,) int64.
+    """
+    n = len(parent)
+    into = np.arange(n)
+    # an only child comes right behind its parent
+    alike = np.flatnonzero((key[1:] == key[:-1]) & (parent[1:] == into[:-1])) + 1
     if not len(alike):
-        return into
-    n_children = np.bincount(above, minlength=len(parent))
-    gone = inside[alike[n_children[above[alike]] == 1]]
+        return alike, into
+    n_children = np.bincount(parent + 1, minlength=n + 1)[1:]
+    gone = alike[n_children[alike - 1] == 1]
     into[gone] = parent[gone]
     while True:  # 1, 2, 4, ... steps at once
         further = into[into[gone]]
         if (further == into[gone]).all():
-            return into
+            return gone, into
         into[gone] = further
+
+
+def _with_merged(values: Longs, merged: Longs, into: Longs) -> Longs:
+    """Return what each listed event comes to with what is merged into it: (m,) int64; what is merged keeps its own."""
+    if not len(merged):
+        return values
+    whole = values.copy()
+    np.add.at(whole, into[merged], values[merged])
+    return whole
 
 
 def _levels(parent: Longs) -> list[Longs]:

@@ -40,7 +40,7 @@ class Names:
     Attributes:
         key: (n,) int32, index into `keys` of what each event is called.
         keys: distinct names.
-        listed: (s,) bool.
+        listed: (s,) bool; texts that are no event's name too.
         memory: (s,) bool: allocations and frees.
         out_of_memory: (s,) bool.
     """
@@ -58,17 +58,17 @@ def names_of(trace: Trace) -> Names:
     occurs = np.zeros(len(strings), dtype=np.bool_)
     occurs[trace.name] = True
     key = np.full(len(strings), -1, dtype=np.int32)
-    listed, memory, out_of_memory = (np.zeros(len(strings), dtype=np.bool_) for _ in range(3))
+    unlisted, memory, out_of_memory = (np.zeros(len(strings), dtype=np.bool_) for _ in range(3))
     numbers: dict[str, int] = {}
     for number in np.flatnonzero(occurs).tolist():
         text = strings[number]
         key[number] = numbers.setdefault(_ANYSTEP if text.startswith(STEP) else readable(text), len(numbers))
-        listed[number] = text not in _UNLISTED
+        unlisted[number] = text in _UNLISTED
         memory[number] = text == MEMORY
         out_of_memory[number] = text == OUT_OF_MEMORY
     key_of_event = key[trace.name]
     _drop_overloads(trace, key_of_event, numbers)
-    return Names(key_of_event, tuple(numbers), listed, memory, out_of_memory)
+    return Names(key_of_event, tuple(numbers), ~unlisted, memory, out_of_memory)
 
 
 def _drop_overloads(trace: Trace, key: npt.NDArray[np.int32], numbers: dict[str, int]) -> None:

@@ -15,7 +15,7 @@ from devprof.link.forward_backward import ForwardBackward, forward_backward
 from devprof.link.id_table import IdTable
 from devprof.link.join import LaunchJoin, join_launches
 from devprof.link.linking import LinkCounts, LinkedColumns, LinkResult, link
-from devprof.link.nesting import nest
+from devprof.link.nesting import Nesting, nest, nesting
 from devprof.link.overlaps import RowOverlaps, crossings, overlapping_rows, places_of
 from devprof.link.user_parents import UserParents
 from devprof.link.user_spans import AnnotationSpans, annotation_spans
@@ -30,6 +30,7 @@ __all__ = [
     "LinkCounts",
     "LinkResult",
     "LinkedColumns",
+    "Nesting",
     "RowOverlaps",
     "SeparatedWork",
     "UserParents",
@@ -43,6 +44,7 @@ __all__ = [
     "link",
     "may_hold_duplicates",
     "nest",
+    "nesting",
     "overlapping_rows",
     "places_of",
     "separate_work",

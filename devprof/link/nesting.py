@@ -6,14 +6,35 @@ its `EventList` (torch/autograd/profiler_util.py). Here the stack's depth is cou
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from devprof.link.columns import Longs, codes_of
 
-__all__ = ["nest"]
+__all__ = ["Nesting", "nest", "nesting"]
 
+_NEAR = 4
+"""So many places before an event its parent is looked for at once; most are there."""
+
+_CLIMBS = 8
+"""So often the events whose parent is further away climb from one that encloses much to the one around it."""
+
+_FOREVER = np.iinfo(np.int64).max
 _ROOM = 2**62
 """Rows are set one behind the other in time where that fits; the sum of two times then still fits int64."""
+
+
+class Nesting(NamedTuple):
+    """How n events stand in each other.
+
+    Attributes:
+        parent: (n,) int64, index of the innermost event around each, -1: none.
+        crosses: whether any event starts inside another one of its row and ends after it.
+    """
+
+    parent: Longs
+    crosses: bool
 
 
 def nest(start_ns: Longs, end_ns: Longs, row: Longs, *, entered_in_order: bool = True) -> Longs:
@@ -36,18 +57,23 @@ def nest(start_ns: Longs, end_ns: Longs, row: Longs, *, entered_in_order: bool =
     Returns:
         (n,) int64, index of the parent, -1: none.
     """
+    return nesting(start_ns, end_ns, row, entered_in_order=entered_in_order).parent
+
+
+def nesting(start_ns: Longs, end_ns: Longs, row: Longs, *, entered_in_order: bool = True) -> Nesting:
+    """Return the parents of events, and whether any cross; as `nest`."""
     n = len(start_ns)
     if n == 0:
-        return np.empty(0, dtype=np.int64)
+        return Nesting(np.empty(0, dtype=np.int64), False)
     ranks = _ranks(row)
     start, end = _on_one_axis(start_ns, np.maximum(start_ns, end_ns), ranks)
     order = _order(start, end, ranks, entered_in_order)
     if order is None:
         return _nested(start, end, ranks)
-    above = _nested(start[order], end[order], ranks[order])
+    above, crosses = _nested(start[order], end[order], ranks[order])
     parent = np.empty(n, dtype=np.int64)
     parent[order] = np.where(above >= 0, order[above], -1)
-    return parent
+    return Nesting(parent, crosses)
 
 
 def _ranks(row: Longs) -> Longs:
@@ -87,36 +113,78 @@ def _order(start: Longs, end: Longs, ranks: Longs, entered_in_order: bool) -> Lo
     return np.lexsort((-end, start)) if (ordered[1:] == ordered[:-1]).any() else order
 
 
-def _nested(start: Longs, end: Longs, ranks: Longs) -> Longs:
+def _nested(start: Longs, end: Longs, ranks: Longs) -> Nesting:
     """Nest events in the order of entering. Parents are looked for among the events that last."""
     lasts = end > start
     if lasts.all():
         return _nested_among(start, end, ranks)
     lasting, instants = np.flatnonzero(lasts), np.flatnonzero(~lasts)
     parent = np.empty(len(start), dtype=np.int64)
-    parent[lasting] = _nested_among(start[lasting], end[lasting], ranks[lasting])
+    parent[lasting], crosses = _nested_among(start[lasting], end[lasting], ranks[lasting])
     before = np.searchsorted(lasting, instants)
     parent[instants] = _last_reaching(end[lasting], before, end[instants])
-    return np.where(parent >= 0, lasting[parent], -1) if len(lasting) else parent
+    return Nesting(np.where(parent >= 0, lasting[parent], -1) if len(lasting) else parent, crosses)
 
 
-def _nested_among(start: Longs, end: Longs, ranks: Longs) -> Longs:
-    parent = _by_depth(start, end)
-    crossing = (parent >= 0) & (end[parent] < end)
-    if crossing.any():
+def _nested_among(start: Longs, end: Longs, ranks: Longs) -> Nesting:
+    parent = _last_running(start, end)
+    crossing = end[parent] < end
+    crossing &= parent >= 0  # of -1, the last one's end was looked at
+    crosses = bool(crossing.any())
+    if crosses:
         crossed = np.zeros(int(ranks.max()) + 1, dtype=np.bool_)
         crossed[ranks[crossing]] = True
         again = np.flatnonzero(crossed[ranks])
         parent[again] = _last_reaching(end, again, end[again])
+    return Nesting(parent, crosses)
+
+
+def _last_running(start: Longs, end: Longs) -> Longs:
+    """Return the last event before each that still ran when it started, -1: none; for events of which none crosses another.
+
+    The first event on a row that crosses out of another gets that one, which ends too early; what follows on that row may be
+    wrong. Most parents are a few places away, and are found for all events at once; the others enclose much, and so are few.
+    """
+    n = len(start)
+    back = np.zeros(n, dtype=np.uint8)
+    for distance in range(min(_NEAR, n - 1), 0, -1):
+        np.copyto(back[distance:], distance, where=end[:-distance] > start[distance:])
+    far = np.flatnonzero(back == 0)
+    enclosing = np.flatnonzero(end[: -_NEAR - 1] > start[_NEAR + 1 :])
+    above = _last_running_among(start, end, enclosing, far)
+    if above is None:
+        return _by_depth(start, end)
+    parent = np.arange(n)
+    parent -= back
+    parent[far] = above
     return parent
 
 
+def _last_running_among(start: Longs, end: Longs, enclosing: Longs, far: Longs) -> Longs | None:
+    """Return the last of the enclosing events that still ran when each of the far ones started, -1: none.
+
+    Returns:
+        None where that takes too many steps, as behind something deep.
+    """
+    if not len(enclosing):
+        return np.full(len(far), -1, dtype=np.int64)
+    around = _by_depth(start[enclosing], end[enclosing])
+    until, since = np.append(end[enclosing], _FOREVER), start[far]  # the last place is for -1
+    at = np.searchsorted(enclosing, far) - 1
+    climbing = np.flatnonzero(until[at] <= since)
+    for _ in range(_CLIMBS):
+        if not len(climbing):
+            return np.append(enclosing, -1)[at]
+        at[climbing] = around[at[climbing]]
+        climbing = climbing[until[at[climbing]] <= since[climbing]]
+    return None
+
+
 def _by_depth(start: Longs, end: Longs) -> Longs:
-    """Nest events of which none crosses another on its row.
+    """Return the same as `_last_running`, at the same cost however deep events stand in each other.
 
     An event's depth is how many started before it, less how many had ended by its start. Within a depth, the first child of a
-    parent comes right behind it, and the others have the parent of the one before. The first event on a row that crosses out
-    of another gets that one as its parent, which ends too early; what follows on that row may be wrong.
+    parent comes right behind it, and the others have the parent of the one before.
     """
     n = len(start)
     depth = np.arange(n) - np.searchsorted(np.sort(end), start, "right")

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from devprof.link import nest
+from devprof.link import nest, nesting
 
 Spans = list[tuple[int, int]]
 
@@ -87,3 +87,16 @@ def test_recursion_may_be_a_hundred_thousand_deep(crossing: bool) -> None:
         parent = parent.copy()
         parent[n - 2] = -1
     assert nest(start, end, np.zeros(n, dtype=np.int64)).tolist() == parent.tolist()
+
+
+def test_what_comes_behind_something_deep_finds_what_is_around_it_however_far_away() -> None:
+    deep = [(1 + i, 1000 - i) for i in range(100)]  # each around those after it, all in the first one
+    later = [(1000 + 2 * i, 1001 + 2 * i) for i in range(50)]
+    assert nested([(0, 2000), *deep, *later]) == [-1, *range(100), *[0] * 50]
+
+
+def test_whether_anything_crosses_is_told() -> None:
+    spans = np.array([(0, 10), (0, 10), (2, 8), (5, 15), (5, 5)], dtype=np.int64)
+    start, end = spans.T
+    assert nesting(start, end, np.array([1, 2, 1, 2, 1])).crosses
+    assert not nesting(start, end, np.array([1, 2, 1, 3, 1])).crosses
