@@ -1,28 +1,44 @@
-"""From records to devprof's batches, in the categories, names, keys and units of Kineto's CUDA traces."""
+"""From records to devprof's batches, in the categories, names, keys and units of Kineto's CUDA traces.
+
+devprof draws the arrows itself, between a launch and its work, and only whole ones; so a record carries its correlation id, and
+no end of an arrow.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
-from cuda_cupti.decode import Records
-from cuda_cupti.devices import DeviceFacts
+import numpy as np
+
+from cuda_cupti.calls import driver_calls, overheads, runtime_calls
+from cuda_cupti.decode import Records, merged
+from cuda_cupti.devices import DeviceFacts, devices_of
+from cuda_cupti.joins import ExternalKinds, joins_of
+from cuda_cupti.waits import SYNC_ROW, allocations, events, waits
+from cuda_cupti.work import copies, graphs, kernels, sets
 from devprof.model import ActivityBatch, ActivityType, DeviceInfo, ResourceInfo
 
-__all__ = ["ExternalKinds", "Output", "to_batches"]
+__all__ = ["TYPES", "ExternalKinds", "Output", "to_batches"]
 
+TYPES = frozenset(
+    {
+        ActivityType.CONCURRENT_KERNEL,
+        ActivityType.GPU_MEMCPY,
+        ActivityType.GPU_MEMSET,
+        ActivityType.CUDA_RUNTIME,
+        ActivityType.CUDA_DRIVER,
+        ActivityType.OVERHEAD,
+        ActivityType.CUDA_SYNC,
+        ActivityType.CUDA_EVENT,
+        ActivityType.CPU_INSTANT_EVENT,
+    }
+)
+"""Kinds that records can become. CPU_INSTANT_EVENT: allocations and releases of memory."""
 
-@dataclass(frozen=True, slots=True)
-class ExternalKinds:
-    """Which of CUPTI's kinds of external correlation id carry what (``CUpti_ExternalCorrelationKind``).
-
-    Attributes:
-        op: kind of devprof's op ids; CUSTOM2, because Kineto has CUSTOM0 and CUSTOM1.
-        user: kind of the ids of user ranges; UNKNOWN, the only other one that nobody has.
-    """
-
-    op: int = 5
-    user: int = 1
+_ON_HOST = {ActivityType.CUDA_RUNTIME, ActivityType.CUDA_DRIVER, ActivityType.OVERHEAD, ActivityType.CPU_INSTANT_EVENT}
+_MOST_DEVICES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +46,9 @@ class Output:
     """What a session hands over.
 
     Attributes:
-        batches: the records, on Unix ns as CUPTI stamps them; a batch per kind.
-        devices: the devices that they refer to.
-        resources: their streams, and rows of host waits.
+        batches: the records, on Unix ns as CUPTI stamps them; a batch per kind of record, none empty.
+        devices: the devices that they refer to, and those that are known.
+        resources: their streams, and a row beside each for waits.
         properties: facts of the devices, for ``deviceProperties``.
         lost: records that are in no batch though they were wanted, by a reason for `ActivityLogger.handle_dropped`.
         filtered: how many API calls were left out as noise.
@@ -48,16 +64,87 @@ class Output:
 
 def to_batches(
     records: Sequence[Records],
-    devices: Mapping[int, DeviceFacts],
-    types: Set[ActivityType] | None = None,
+    devices: Mapping[int, DeviceFacts] | None = None,
+    types: Set[ActivityType] = TYPES,
     external: ExternalKinds | None = None,
 ) -> Output:
     """Return the records of a session as batches.
 
     Args:
         records: decoded buffers, all of them: what belongs together may be in different ones.
-        devices: facts by device index, beside and before what DEVICE records say.
-        types: kinds to hand over; None: all.
+        devices: facts by device index, before what DEVICE records say.
+        types: kinds to hand over.
         external: the kinds that ids were pushed under.
+
+    Raises:
+        ValueError: the buffers are of libraries with different layouts.
     """
-    raise NotImplementedError
+    whole = merged(records)
+    facts = {**devices_of(whole), **(devices or {})}
+    lost: Counter[str] = Counter()
+    batches, filtered = _batches(whole, facts, types, external or ExternalKinds(), lost)
+    batches = [batch for batch in batches if len(batch)]
+    used = _rows(batches)
+    return Output(
+        batches=tuple(batches),
+        devices=tuple(
+            _device_info(device, facts.get(device)) for device in sorted({d for d, _ in used} | facts.keys())
+        ),
+        resources=tuple(_resource_info(device, resource) for device, resource in sorted(used)),
+        properties=tuple(facts[device].properties() for device in sorted(facts)),
+        lost=dict(lost),
+        filtered=filtered,
+    )
+
+
+def _batches(
+    records: Records,
+    facts: Mapping[int, DeviceFacts],
+    types: Set[ActivityType],
+    external: ExternalKinds,
+    lost: Counter[str],
+) -> tuple[list[ActivityBatch], int]:
+    joins = joins_of(records, external)
+    batches: list[ActivityBatch] = []
+    filtered = 0
+    if ActivityType.CONCURRENT_KERNEL in types:
+        batches += kernels(records, joins, facts, lost) + graphs(records, joins, lost)
+    if ActivityType.GPU_MEMCPY in types:
+        batches += copies(records, joins, lost)
+    if ActivityType.GPU_MEMSET in types:
+        batches += sets(records, joins, lost)
+    for activity_type, calls in ((ActivityType.CUDA_RUNTIME, runtime_calls), (ActivityType.CUDA_DRIVER, driver_calls)):
+        if activity_type in types:
+            made, noise = calls(records, joins, lost)
+            batches += made
+            filtered += noise
+    if ActivityType.OVERHEAD in types:
+        batches += overheads(records, lost)
+    if ActivityType.CUDA_SYNC in types:
+        batches += waits(records, joins, lost)
+    if ActivityType.CUDA_EVENT in types:
+        batches += events(records, joins, lost)
+    if ActivityType.CPU_INSTANT_EVENT in types:
+        batches += allocations(records, joins, lost)
+    return batches, filtered
+
+
+def _rows(batches: Sequence[ActivityBatch]) -> set[tuple[int, int]]:
+    """Return the devices and streams that records stand on."""
+    rows: set[tuple[int, int]] = set()
+    for batch in batches:
+        if ActivityType(int(batch.activity_type[0])) not in _ON_HOST:
+            places = np.unique(np.stack([batch.device.astype(np.int64), batch.resource], axis=1), axis=0)
+            rows |= {(device, resource) for device, resource in places.tolist() if 0 <= device < _MOST_DEVICES}
+    return rows
+
+
+def _device_info(id: int, facts: DeviceFacts | None) -> DeviceInfo:
+    return DeviceInfo(id, facts.name if facts and facts.name else f"GPU {id}", label=f"GPU {id}")
+
+
+def _resource_info(device: int, resource: int) -> ResourceInfo:
+    if resource < SYNC_ROW - 1:
+        return ResourceInfo(resource, device, f"stream {resource}")
+    stream = resource - SYNC_ROW
+    return ResourceInfo(resource, device, f"stream {stream} (sync)" if stream >= 0 else "device (sync)")
