@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from devprof.capture.kept import Kept
 from devprof.capture.ledger import PluginLedger
 from devprof.capture.settings import record_limit
 from devprof.contract import HOST_CLOCK, ActivityLogger
@@ -21,6 +22,7 @@ from devprof.model import (
     RecordError,
     ResourceInfo,
 )
+from devprof.store.limits import Limits
 
 __all__ = ["Collector"]
 
@@ -39,30 +41,35 @@ class Collector(ActivityLogger):
     object is never read while the lock is held, because reading it may hang.
     """
 
-    def __init__(self, ledger: PluginLedger, *, clock: str, limit: int | None = None) -> None:
+    def __init__(self, ledger: PluginLedger, *, clock: str, limit: int | None = None, kept: Kept | None = None) -> None:
         """Make an open collector.
 
         Args:
             ledger: account of the plugin.
             clock: clock of records that come one by one; batches may also be on the host's.
             limit: most records to take; None takes `record_limit()`.
+            kept: where records go; None: a place of this collector's own, with that limit.
         """
         self._ledger = ledger
         self._clock = clock
-        self._left = record_limit() if limit is None else limit
+        self._kept = kept or Kept(ledger, None, Limits(record_limit() if limit is None else limit))
         self._builders: list[BatchBuilder] = []
         self._n_pending = 0
         self._open = True
         self._lock = threading.Lock()
-        self.batches: list[ActivityBatch] = []
         self.device_infos: list[DeviceInfo] = []
         self.resource_infos: list[ResourceInfo] = []
+
+    @property
+    def batches(self) -> list[ActivityBatch]:
+        """What is kept of the records that were taken."""
+        return self._kept.batches
 
     def handle_activity(self, activity: GenericTraceActivity) -> None:
         """Take one record as it is now; a record that no column can hold is rejected and counted."""
         self._expect(activity, GenericTraceActivity, "handle_activity")
         with self._taking("handle_activity"):
-            if self._left == 0:
+            if self._kept.is_full(self._n_pending):
                 _count(self._ledger.dropped, "record limit reached")
                 return
         problem = self._read(activity)
@@ -70,7 +77,6 @@ class Collector(ActivityLogger):
             if problem:
                 _count(self._ledger.rejected, f"malformed record: {problem}")
                 return
-            self._left -= 1
             self._n_pending += 1
             if self._n_pending >= _FLUSH_ROWS:
                 self._flush()
@@ -86,7 +92,7 @@ class Collector(ActivityLogger):
             )
         with self._taking("handle_activities"):
             self._flush()
-            self._take(batch)
+            self._kept.add(batch)
 
     def handle_device_info(self, info: DeviceInfo) -> None:
         """Name a device's row."""
@@ -169,16 +175,9 @@ class Collector(ActivityLogger):
         self._builders.append(builder)
         return None
 
-    def _take(self, batch: ActivityBatch) -> None:
-        if len(batch) > self._left:
-            _count(self._ledger.dropped, "record limit reached", len(batch) - self._left)
-            batch = batch.take(slice(self._left))
-        self._left -= len(batch)
-        if len(batch):
-            self.batches.append(batch)
-
     def _flush(self) -> None:
-        self.batches += [builder.build() for builder in self._builders]
+        for builder in self._builders:
+            self._kept.add(builder.build())
         self._builders, self._n_pending = [], 0
 
 

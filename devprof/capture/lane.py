@@ -160,7 +160,7 @@ class Lane:
     @property
     def flushes(self) -> bool:
         """True where the plugin can hand over records while it records."""
-        return self._hooks is not None and "flush" in self._hooks
+        return self._hooks is not None and "flush_trace" in self._hooks
 
     def drain(self, *, describe: bool = False) -> None:
         """Take over what the plugin has so far, where it can; on any thread, while it records.
@@ -310,7 +310,7 @@ class Lane:
         if describe:
             self._sample(hooks)
         collector = self._collector = self._new_collector()
-        hooks.call("flush", collector)
+        hooks.call("flush_trace", collector)
         collector.close()
         self._flushed.add(collector.device_infos, collector.resource_infos)
         if describe:

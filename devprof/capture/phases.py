@@ -69,6 +69,10 @@ class PhaseRunner:
         """Time budget of one phase, seconds."""
         return self._timeout_s
 
+    def beside(self) -> PhaseRunner:
+        """Return a runner with the same budget, for another thread's phases: a hurry of the one is none of the other."""
+        return PhaseRunner(self._timeout_s, grace_s=self._grace_s, on_thread=self._on_thread)
+
     def hurry(self) -> None:
         """Shorten every wait, the present one included, to the grace period. A second call changes nothing."""
         if self._hurried_at is None:

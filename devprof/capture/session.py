@@ -10,14 +10,17 @@ from dataclasses import replace
 from devprof.capture.lane import Lane, LaneResult
 from devprof.capture.ledger import SessionReport
 from devprof.capture.phases import PhaseRunner
+from devprof.capture.settings import limits_here
 from devprof.capture.states import SessionState, advance
 from devprof.contract import GetLinkedActivity, MemoryReporter, SessionConfig
 from devprof.model import ActivityType
 from devprof.registry import RegisteredProfiler
+from devprof.store.limits import DEFAULT_RECORDS, Limits
 
 __all__ = ["CaptureSession"]
 
 _SAMPLE_EVERY_S = 1.0
+_DRAIN_EVERY_S = 0.5
 
 
 class CaptureSession:
@@ -35,6 +38,7 @@ class CaptureSession:
         *,
         runner: PhaseRunner | None = None,
         memory_for: Callable[[str], MemoryReporter] | None = None,
+        limits: Limits | None = None,
     ) -> None:
         """Make a capture that has not begun.
 
@@ -44,11 +48,14 @@ class CaptureSession:
             runner: runs their hooks; by default one with the budget that the environment sets.
             memory_for: gives each plugin, by name, the memory reporter of its own devices; by default all get the
                 configuration's.
+            limits: how many of each plugin's records are kept; None: as `limits_here` says.
         """
+        limits = limits_here() if limits is None else limits
         self.runner = runner or PhaseRunner()
         self.report = SessionReport(config.host)
         self.state = SessionState.READY
-        self.lanes = [Lane(plugin, self.runner, config.now_ns) for plugin in plugins]
+        self.lanes = [Lane(plugin, self.runner, config.now_ns, limits) for plugin in plugins]
+        self._drains = limits != Limits(DEFAULT_RECORDS)
         self._config = config
         self._memory_for = memory_for
         self._ended = threading.Event()
@@ -78,13 +85,19 @@ class CaptureSession:
             lane.start()
 
     def watch_clocks(self) -> None:
-        """Sample the plugins' clocks once a second until the capture stops.
+        """Sample the plugins' clocks once a second until the capture stops; with limits, take over what they have, too.
 
-        Called after the host's recording began, so that the sampling thread is not among those that torch traces.
+        Called after the host's recording began, so that these threads are not among those that torch traces.
         """
         if any(lane.alive and lane.has_running_clock for lane in self.lanes):
-            with suppress(RuntimeError):  # no thread is to be had: the samples at start and stop must do
-                threading.Thread(target=self._watch, name="devprof-clock", daemon=True).start()
+            self._begin(self._watch, "devprof-clock")
+        if self._drains and any(lane.flushes for lane in self.lanes):
+            self._begin(self._drain_now_and_then, "devprof-drain")
+
+    def drain(self) -> None:
+        """Take over what the plugins have so far, for somebody who wants to see it now; on any thread."""
+        for lane in self.lanes:
+            lane.drain(describe=True)
 
     def toggle(self, enabled: bool) -> None:
         """Pause or resume every plugin that can; nothing happens outside the recording."""
@@ -133,6 +146,15 @@ class CaptureSession:
 
     def _to(self, action: str) -> None:
         self.state = advance(self.state, action)
+
+    def _begin(self, watch: Callable[[], None], name: str) -> None:
+        with suppress(RuntimeError):  # no thread is to be had: what is done at start and stop must do
+            threading.Thread(target=watch, name=name, daemon=True).start()
+
+    def _drain_now_and_then(self) -> None:
+        while not self._ended.wait(_DRAIN_EVERY_S):
+            for lane in self.lanes:
+                lane.drain()
 
     def _watch(self) -> None:
         while not self._ended.wait(_SAMPLE_EVERY_S):

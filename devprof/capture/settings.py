@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
-__all__ = ["budget_s", "record_limit"]
+from devprof.errors import UsageError
+from devprof.store.limits import DEFAULT_BYTES, DEFAULT_RECORDS, Limits, WhenFull
+
+__all__ = ["budget_s", "limits_here", "record_limit", "with_limits"]
 
 N = TypeVar("N", int, float)
 
@@ -21,7 +26,37 @@ def budget_s() -> float:
 
 def record_limit() -> int:
     """Return how many records a plugin may deliver per session: ``DEVPROF_MAX_RECORDS``, ten million by default."""
-    return _positive("DEVPROF_MAX_RECORDS", int, 10_000_000)
+    return _positive("DEVPROF_MAX_RECORDS", int, DEFAULT_RECORDS)
+
+
+_given: ContextVar[Limits | None] = ContextVar("devprof.capture.limits", default=None)
+
+
+@contextmanager
+def with_limits(limits: Limits | None) -> Iterator[None]:
+    """Let captures that are made meanwhile, on this thread, have these limits; None: those of the environment."""
+    token = _given.set(limits)
+    try:
+        yield
+    finally:
+        _given.reset(token)
+
+
+def limits_here() -> Limits:
+    """Return the limits of a capture that is made now.
+
+    Those of `with_limits`, else ``DEVPROF_MAX_RECORDS``, ``DEVPROF_MAX_BYTES`` and ``DEVPROF_WHEN_FULL``.
+    """
+    given = _given.get()
+    if given is not None:
+        return given
+    text = os.environ.get("DEVPROF_WHEN_FULL", "").strip()
+    most_bytes = _positive("DEVPROF_MAX_BYTES", int, DEFAULT_BYTES) if os.environ.get("DEVPROF_MAX_BYTES") else None
+    try:
+        return Limits(record_limit(), most_bytes, WhenFull(text) if text else WhenFull.STOP)
+    except (ValueError, UsageError) as error:
+        log.warning("DEVPROF_WHEN_FULL or DEVPROF_MAX_BYTES is ignored: %s", error)
+        return Limits(record_limit())
 
 
 def _positive(name: str, read: Callable[[str], N], default: N) -> N:

@@ -6,6 +6,7 @@ Source: libkineto/include/IActivityProfiler.h. Differences from C++, each with i
   deadlocks. So a hook may run any Python, within its time budget.
 * `configure` carries both C++ overloads; `ts_ms` and `duration_ms` are None for a session that starts at once.
 * `get_device_infos` returns all devices, where Kineto allows one.
+* `flush_trace` has no counterpart: a session of Kineto hands over once, and one that runs for hours cannot wait for that.
 * correlation ids are read from `devprof.correlation`; the push and pop methods are called only where the plugin asks
   for it (`Capabilities.correlation`), because a Python call per op costs as much as torch's whole profiling.
 
@@ -169,20 +170,37 @@ class IActivityProfilerSession(Protocol):
             end_ns: end of the capture window, Unix ns.
         """
 
+    def flush_trace(self, logger: ActivityLogger) -> None:
+        """Hand over what is complete so far, and forget it; recording goes on.
+
+        Without it all records stay with the plugin until `process_trace`: a long session with limits cannot bound them, and a
+        snapshot has none. What was handed over here is not handed over again. Work in flight may come with a later call.
+
+        Thread: a devprof thread, another one each time. Called: while recording, twice a second where the session has
+        limits, and for a snapshot; never after `stop`. Never: wait for the device, outlast the time budget, keep the
+        logger, or use it on another thread. If it raises: the plugin is set aside for this session; the records it had
+        handed over stay; `stop` is still called once.
+
+        Args:
+            logger: receives the records; valid during the call.
+        """
+        return
+
     def get_device_infos(self) -> Sequence[DeviceInfo]:
         """Return the devices that records refer to. Without it rows get plain names.
 
-        Thread: the devprof thread of `process_trace`. Called: once, after `errors`. Never: outlast the time budget. If
-        it raises: the plugin is set aside for this session; the getters after it are not called, the records stay.
+        Thread: the devprof thread of `process_trace`. Called: once, after `errors`, and for each snapshot after
+        `flush_trace`. Never: outlast the time budget. If it raises: the plugin is set aside for this session; the
+        getters after it are not called, the records stay.
         """
         return ()
 
     def get_resource_infos(self) -> Sequence[ResourceInfo]:
         """Return the streams, queues and engines that records refer to. Without it rows get plain names.
 
-        Thread: the devprof thread of `process_trace`. Called: once, after `get_device_infos`. Never: outlast the time
-        budget. If it raises: the plugin is set aside for this session; the getters after it are not called, the records
-        stay.
+        Thread: the devprof thread of `process_trace`. Called: once, after `get_device_infos`, and with it for each
+        snapshot. Never: outlast the time budget. If it raises: the plugin is set aside for this session; the getters
+        after it are not called, the records stay.
         """
         return ()
 

@@ -188,7 +188,7 @@ SESSION_RETURNS: Mapping[str, Expectation] = MappingProxyType(
         "status": _instance(TraceStatus),
         "errors": _sequence_of(str),
         "process_trace": _NOTHING,
-        "flush": _NOTHING,
+        "flush_trace": _NOTHING,
         "get_device_infos": _sequence_of(DeviceInfo),
         "get_resource_infos": _sequence_of(ResourceInfo),
         "get_device_properties": Expectation("a list of mappings", _json_objects, _JSON),

@@ -35,6 +35,7 @@ _SESSION_METHODS = ("start", "stop", "process_trace")
 _CALLS: dict[str, tuple[int, tuple[str, ...]]] = {
     "configure": (2, ("ts_ms", "duration_ms")),
     "process_trace": (4, ()),
+    "flush_trace": (1, ()),
     "push_correlation_id": (1, ()),
     "push_user_correlation_id": (1, ()),
     "toggle_collection_dynamic": (1, ()),

@@ -7,6 +7,7 @@ second half.
 from __future__ import annotations
 
 import ctypes
+from collections import deque
 from collections.abc import Mapping, Sequence, Set
 
 from devprof import correlation
@@ -71,7 +72,7 @@ class OpenRegProfilerSession:
         # without torch ranges belong to tasks, not to threads, and a call from Python can ask for the one it is in
         self._asks = config.host == "python"
         self._status = TraceStatus.READY
-        self._completed: list[tuple[bytearray, int]] = []
+        self._completed: deque[tuple[bytearray, int]] = deque()
         self._errors: list[str] = []
 
     def start(self) -> None:
@@ -123,7 +124,21 @@ class OpenRegProfilerSession:
         self, logger: ActivityLogger, get_linked_activity: GetLinkedActivity, start_ns: int, end_ns: int
     ) -> None:
         """Hand over all records; devprof links them, applies the window and converts the ticks."""
-        for batch in batches_of(activity.orActivityRecords(self._completed)):
+        self._hand_over(logger)
+
+    def flush_trace(self, logger: ActivityLogger) -> None:
+        """Hand over the records that are complete; work in flight comes later.
+
+        A kernel's op id is in a record beside its launch, and may have been handed over before it: devprof takes it from the
+        launch then.
+        """
+        activity.orActivityFlushAll()
+        self._hand_over(logger)
+
+    def _hand_over(self, logger: ActivityLogger) -> None:
+        # another thread may complete a buffer meanwhile: that one stays for the next time
+        completed = [self._completed.popleft() for _ in range(len(self._completed))]
+        for batch in batches_of(activity.orActivityRecords(completed)):
             logger.handle_activities(batch)
         dropped = activity.orActivityGetNumDroppedRecords()
         if dropped:
