@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from devprof.capture import HeldInterrupt, Holder, SessionReport, attach
 from devprof.capture.hosting import ProfilerStats, StepCounter
@@ -16,6 +15,7 @@ from devprof.errors import SessionError, UsageError
 from devprof.host import record_function
 from devprof.profiler.actions import Move, ProfilerAction
 from devprof.profiler.activities import wanted_activities
+from devprof.profiler.blocks import Block
 from devprof.profiler.driver import Driver
 from devprof.profiler.facts import fact_of, json_of
 from devprof.profiler.hosts import make_host
@@ -28,7 +28,7 @@ from devprof.profiler.step_tracker import PROFILER_STEP, step_tracker
 __all__ = ["profile"]
 
 
-class profile(Results):
+class profile(Results, Block):
     """Records a program and the devices that it uses; a context manager, or `start` and `stop`.
 
     With ``host="torch"`` torch.profiler records the program and its ops, and start, steps and stop belong to one thread. With
@@ -124,21 +124,9 @@ class profile(Results):
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._run is None:  # the block stopped it
-            return
-        try:
-            self.stop()
-        except KeyboardInterrupt:
-            if self._run is not None:  # it came before the stop had begun, and a block has no second chance
-                self.stop()
-            raise
+    @property
+    def _is_started(self) -> bool:
+        return self._run is not None
 
     def start(self) -> None:
         """Begin with the schedule's present step.

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -19,7 +20,7 @@ import devprof
 from devprof.capture import RECORDING
 from devprof.errors import SessionError
 from devprof.host.gate import GATE
-from devprof.profiler import profile, schedule
+from devprof.profiler import blocks, profile, schedule
 from devprof.profiler.runs import PROFILES
 
 _SUBMIT = ThreadPoolExecutor.submit
@@ -42,11 +43,8 @@ class InterruptAt:
     def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
         if event not in ("call", "c_return") or not frame.f_code.co_filename.startswith(_WATCHED):
             return
-        if event == "call" and (
-            frame.f_code is profile.__exit__.__code__ or frame.f_code.co_flags & inspect.CO_GENERATOR
-        ):
-            # before the first line of an `__exit__` nobody can do anything; what is raised while a generator is closed is lost
-            return
+        if event == "call" and frame.f_code.co_flags & inspect.CO_GENERATOR:
+            return  # what is raised while a generator is closed is lost
         self.left -= 1
         if self.left < 0:
             sys.setprofile(None)
@@ -104,6 +102,51 @@ def test_an_interrupt_anywhere_comes_out_and_leaves_nothing_behind(body: Callabl
         number += 1
     assert wrong == []
     assert number > 100
+
+
+def test_an_interrupt_before_the_first_line_of_exit_leaves_the_trace_as_any_other() -> None:
+    ready: list[int] = []
+    prof = profile(activities=["cpu"], host="python", on_trace_ready=lambda one: ready.append(len(one.trace)))
+
+    def in_a_block() -> None:
+        with prof, devprof.record_function("range"):
+            pass
+
+    def interrupt(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and frame.f_code is blocks._leave.__code__:
+            sys.setprofile(None)
+            signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.setprofile(interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            in_a_block()
+    finally:
+        sys.setprofile(None)
+        signal.signal(signal.SIGINT, before)
+    frames = [entry.name for entry in caught.traceback]
+    assert frames[-2:] == ["_leave", "interrupt"]
+    assert (ready, what_is_left()) == ([1], [])
+
+
+def test_looking_at_exit_within_a_block_ends_nothing() -> None:
+    with profile(activities=["cpu"], host="python") as prof:
+        assert hasattr(prof, "__exit__")
+        assert hasattr(type(prof), "__exit__")
+        with devprof.record_function("range"):
+            pass
+    assert len(prof.trace) == 1
+
+
+def test_an_exit_stack_and_calls_by_hand_are_blocks_too() -> None:
+    with ExitStack() as stack:
+        prof = stack.enter_context(profile(activities=["cpu"], host="python"))
+    other = profile(activities=["cpu"], host="python")
+    assert other.__enter__() is other
+    assert PROFILES.holder is not None
+    other.__exit__(None, None, None)
+    assert (len(prof.trace), len(other.trace), PROFILES.holder) == (0, 0, None)
 
 
 def test_an_interrupt_in_the_users_callback_is_raised_there_at_once() -> None:
