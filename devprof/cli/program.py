@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
+from devprof.cli.termination import ended_by_sigterm
 from devprof.errors import UsageError
 
 __all__ = ["Program", "exit_code", "show"]
@@ -58,10 +59,11 @@ class Program:
         sys.argv = [self.name, *self.arguments]
         self._set_path()
         try:
-            if self.is_module:
-                runpy.run_module(self.name, run_name="__main__", alter_sys=True)
-            else:
-                runpy.run_path(self.name, run_name="__main__")
+            with ended_by_sigterm():
+                if self.is_module:
+                    runpy.run_module(self.name, run_name="__main__", alter_sys=True)
+                else:
+                    runpy.run_path(self.name, run_name="__main__")
         except BaseException as error:  # noqa: BLE001 - however it ended, its trace is to be written
             error.__traceback__ = _own_frames(error.__traceback__)
             if self.is_module and isinstance(error, ImportError) and error.__traceback__ is None:

@@ -24,6 +24,9 @@ RUN_SETTINGS = {"allow_interspersed_args": False}
 
 _CHROME = (".json", ".json.gz")
 
+_NOT_WHOLE = 3
+"""Exit code with --strict, where the program was well and its trace is not."""
+
 _Program = Annotated[
     list[str], typer.Argument(metavar="PROGRAM", help="A script with its arguments; options of devprof come before it.")
 ]
@@ -54,6 +57,9 @@ def run(
     profile_memory: Annotated[bool, typer.Option("--profile-memory", help="Record allocations.")] = False,
     with_modules: Annotated[bool, typer.Option("--with-modules", help="Name modules.")] = False,
     with_flops: Annotated[bool, typer.Option("--with-flops", help="Estimate operations.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 3 where records were lost or a plugin misbehaved.")
+    ] = False,
     top: Annotated[int, typer.Option(help="Rows of the table.", min=1)] = 20,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no table.")] = False,
     as_json: Json = False,
@@ -94,7 +100,7 @@ def run(
     except (DevprofError, OSError) as error:
         typer.echo(f"devprof: {error}", err=True)
         code = code or 2
-    raise typer.Exit(code)
+    raise typer.Exit(code or _verdict(prof, strict))
 
 
 def _target(output: Path | None, program: Program) -> Path:
@@ -137,6 +143,16 @@ def _tell(prof: profile, target: Path, top: int, json_code: int | None) -> None:
     if not len(prof.trace):
         typer.echo("nothing was recorded: no op, no range and no device work; --with-stack records functions", err=True)
     typer.echo(f"{target}: {len(prof.trace)} events, {target.stat().st_size:,} bytes", err=True)
+
+
+def _verdict(prof: profile, strict: bool) -> int:
+    """Return the exit code of a program that was well, and say why where it is not 0."""
+    report = _report(prof) if strict else None
+    if report is None or report.clean:
+        return 0
+    for complaint in report.complaints():
+        typer.echo(f"devprof: {complaint}", err=True)
+    return _NOT_WHOLE
 
 
 def _report(prof: profile) -> Any:

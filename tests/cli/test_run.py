@@ -115,6 +115,66 @@ def test_however_a_program_ends_its_trace_is_written_and_its_exit_code_is_kept(
     assert names(tmp_path / "program.devprof") == ["work"]
 
 
+TERMINATED = """
+import multiprocessing, os, signal, sys, time, devprof
+def wait():
+    time.sleep(60)
+if __name__ == "__main__":
+    with devprof.record_function("work"):
+        child = multiprocessing.get_context("fork").Process(target=wait)
+        child.start()
+        child.terminate()
+        child.join()
+        print(child.exitcode, flush=True)
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(60)
+"""
+
+
+def test_a_program_that_is_told_to_end_leaves_its_trace_and_its_children_end_as_ever(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(TERMINATED)
+    done = run("--host", "python", "-q", "program.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGTERM, f"{-signal.SIGTERM}\n", "")
+    assert names(tmp_path / "program.devprof") == ["work"]
+
+
+def test_a_programs_own_way_of_ending_is_its_own(tmp_path: Path) -> None:
+    handler = "import os, signal\nsignal.signal(signal.SIGTERM, lambda *a: print('mine'))\n"
+    (tmp_path / "program.py").write_text(f"{handler}os.kill(os.getpid(), signal.SIGTERM)\n")
+    done = run("--host", "python", "-q", "program.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "mine\n")
+
+
+BROKEN_PLUGIN = """
+import devprof
+from devprof import registry
+from devprof.testing import ScriptedProfiler, plugin_of
+def broken(): raise RuntimeError("lost the device")
+registry.register(plugin_of(ScriptedProfiler(label="toy", faults={"stop": broken})), "toy")
+"""
+
+
+@pytest.mark.parametrize(("words", "code"), [([], 0), (["--strict"], 3)])
+def test_with_strict_a_plugin_that_misbehaves_is_an_exit_code(tmp_path: Path, words: list[str], code: int) -> None:
+    (tmp_path / "sitecustomize.py").write_text(BROKEN_PLUGIN)
+    (tmp_path / "program.py").write_text("print('ran')\n")
+    done = run("--host", "python", *words, "program.py", cwd=tmp_path, PYTHONPATH=str(tmp_path))
+    assert (done.returncode, done.stdout) == (code, "ran\n"), done.stderr
+    assert "in session.stop, until the session ends" in done.stderr
+    assert ("devprof: plugin 'toy', session.stop: RuntimeError: lost the device" in done.stderr.splitlines()) == bool(
+        code
+    )
+    assert load(tmp_path / "program.devprof").facts["report"]["plugins"]["toy"]["set_aside"]["hook"] == "session.stop"
+
+
+def test_with_strict_a_program_that_fails_keeps_its_own_code(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(BROKEN_PLUGIN)
+    (tmp_path / "program.py").write_text("raise SystemExit(7)\n")
+    assert (
+        run("--host", "python", "-q", "--strict", "program.py", cwd=tmp_path, PYTHONPATH=str(tmp_path)).returncode == 7
+    )
+
+
 def test_a_traceback_shows_the_programs_frames_only(tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text("def inner():\n    1 / 0\n\ninner()\n")
