@@ -1,0 +1,263 @@
+"""One capture with CUPTI, from switching its kinds on to the last buffer: the order of calls that loses nothing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from cuda_cupti.access import Access
+from cuda_cupti.collector import Collector, Exchange
+from cuda_cupti.errors import CudaUnavailableError, CuptiError
+from cuda_cupti.external_ids import ExternalIds
+from cuda_cupti.layouts import ActivityKind
+from cuda_cupti.selection import DEVICE_KINDS, NOISY_DRIVER_CALLS, NOISY_RUNTIME_CALLS
+from cuda_cupti.stacks import CorrelationStacks
+
+__all__ = ["Capture", "Client", "ClockReading"]
+
+_ZEROED_BUFFERS = 5  # CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER
+_SYSTEM_THREAD_IDS = 1  # CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM
+_COMPLETE, _ALL = 0, 1  # what cuptiActivityFlushAll hands over: complete records, or also incomplete ones
+
+UNFINISHED_WORK_S = 2.0
+"""How long `stop` waits for work on contexts that it cannot wait for by name."""
+LATE_BUFFERS_S = 0.2
+"""How long `stop` waits for buffers after the last flush: they may come a little later."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClockReading:
+    """CUPTI's clock between two readings of the host's, and the monotonic clock; ns.
+
+    Attributes:
+        before_ns, after_ns: CLOCK_REALTIME.
+        cupti_ns: CUPTI's.
+        monotonic_ns: CLOCK_MONOTONIC.
+    """
+
+    before_ns: int
+    cupti_ns: int
+    after_ns: int
+    monotonic_ns: int
+
+    @property
+    def agrees(self) -> bool:
+        """True where CUPTI's clock is the host's."""
+        return self.before_ns <= self.cupti_ns <= self.after_ns
+
+
+class Client:
+    """devprof as the one client of a libcupti: what outlives a capture. One object per process and library.
+
+    Attributes:
+        access: the library, the driver and the layout.
+        exchange: the functions that CUPTI calls.
+        stacks: the ids that are pushed.
+    """
+
+    def __init__(self, access: Access) -> None:
+        """Become the client; nothing is switched on yet."""
+        self.access = access
+        self.exchange = Exchange()
+        self.stacks = CorrelationStacks(access.cupti)
+        self._lock = threading.Lock()
+        self._capture: object | None = None
+
+    def take(self, capture: object) -> None:
+        """Let one capture have the client.
+
+        Raises:
+            CudaUnavailableError: another one has it.
+        """
+        with self._lock:
+            if self._capture is not None:
+                raise CudaUnavailableError(
+                    "another capture of the plugin records CUDA in this process; one at a time can"
+                )
+            self._capture = capture
+
+    def give_back(self, capture: object) -> None:
+        """Take the client back from a capture; from any other, nothing."""
+        with self._lock:
+            if self._capture is capture:
+                self._capture = None
+
+    def read_clock(self) -> ClockReading:
+        """Read the clocks, five times, and return the tightest reading.
+
+        Raises:
+            CuptiError: CUPTI's cannot be read.
+        """
+        readings = []
+        for _ in range(5):
+            before = time.clock_gettime_ns(time.CLOCK_REALTIME)
+            cupti = self.access.cupti.timestamp_ns()
+            after = time.clock_gettime_ns(time.CLOCK_REALTIME)
+            readings.append(ClockReading(before, cupti, after, time.clock_gettime_ns(time.CLOCK_MONOTONIC)))
+        return min(readings, key=lambda one: one.after_ns - one.before_ns)
+
+
+@dataclass(slots=True)
+class Capture:
+    """One capture. `start` and `stop` on any thread, one at a time.
+
+    Attributes:
+        client: whom it records for.
+        kinds: what to switch on.
+        collector: the records.
+        ids: the ids of the capture, once started.
+        dropped: how many records CUPTI had no room for; None: it cannot say.
+        context_devices: device of each context that was waited for, by CUPTI's number.
+        notes: what is worth knowing, a sentence each.
+        errors: what went wrong, a sentence each.
+    """
+
+    client: Client
+    kinds: Sequence[ActivityKind]
+    collector: Collector
+    ids: ExternalIds | None = None
+    dropped: int | None = 0
+    context_devices: dict[int, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    _undo: list[Callable[[], object]] = field(default_factory=list)
+    _records: bool = False
+
+    def start(self) -> None:
+        """Switch recording on.
+
+        Raises:
+            CudaUnavailableError, CuptiError: it cannot be; everything is as before.
+        """
+        self.client.take(self)
+        try:
+            self._start()
+        except BaseException:
+            self._end()
+            raise
+
+    def stop(self) -> None:
+        """Wait for the devices, take everything that CUPTI has, and switch off. A second call does nothing."""
+        if not self._records:
+            return
+        self._records = False
+        try:
+            self._finish()
+        finally:
+            self._end()
+
+    def pause(self, *, on: bool) -> None:
+        """Stop recording for a while, or go on. What was launched before has its records."""
+        paused = [kind for kind in self.kinds if kind != ActivityKind.EXTERNAL_CORRELATION]
+        if on:
+            self._disable([kind for kind in paused if kind not in DEVICE_KINDS])
+            self._wait_for_devices()
+            self._disable([kind for kind in paused if kind in DEVICE_KINDS])
+        else:
+            for kind in paused:
+                self._enable(kind)
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        cupti, exchange = self.client.access.cupti, self.client.exchange
+        self._set_thread_ids()
+        if cupti.byte_attribute(_ZEROED_BUFFERS) == 0 and cupti.set_byte_attribute(_ZEROED_BUFFERS, 1):
+            # another client's buffers may not be cleared
+            self._undo.append(lambda: cupti.set_byte_attribute(_ZEROED_BUFFERS, 0))
+        self.collector.begin()
+        cupti.call("cuptiActivityRegisterCallbacks", exchange.requested, exchange.completed)
+        cupti.dropped_records()  # what others lost is not ours
+        self.ids = self.client.stacks.begin()
+        for kind in self.kinds:
+            self._enable(kind)
+        self._records = True
+
+    def _set_thread_ids(self) -> None:
+        cupti = self.client.access.cupti
+        before = cupti.thread_id_type()
+        cupti.call("cuptiSetThreadIdType", _SYSTEM_THREAD_IDS)
+        # process-wide, and Kineto looks its threads up by the other kind
+        self._undo.append(lambda: cupti.attempt("cuptiSetThreadIdType", before))
+
+    def _enable(self, kind: ActivityKind) -> None:
+        cupti = self.client.access.cupti
+        if code := cupti.attempt("cuptiActivityEnable", kind):
+            error = CuptiError(code, f"cuptiActivityEnable({kind.name})", cupti.describe(code))
+            if kind is ActivityKind.CONCURRENT_KERNEL or code in (35, 39, 40):
+                raise error
+            self.errors.append(str(error))
+            return
+        self._undo.append(lambda: cupti.attempt("cuptiActivityDisable", kind))
+        # switching a kind on resets its filter
+        if kind is ActivityKind.RUNTIME:
+            for cbid in NOISY_RUNTIME_CALLS:
+                cupti.attempt("cuptiActivityEnableRuntimeApi", cbid, 0)
+        elif kind is ActivityKind.DRIVER:
+            for cbid in NOISY_DRIVER_CALLS:
+                cupti.attempt("cuptiActivityEnableDriverApi", cbid, 0)
+        elif kind is ActivityKind.SYNCHRONIZATION:
+            cupti.attempt("cuptiActivityEnableAllSyncRecords", 1)
+        elif kind is ActivityKind.CUDA_EVENT:
+            cupti.attempt("cuptiActivityEnableCudaEventDeviceTimestamps", 1)
+
+    def _disable(self, kinds: Sequence[ActivityKind]) -> None:
+        for kind in kinds:
+            self.client.access.cupti.attempt("cuptiActivityDisable", kind)
+
+    def _finish(self) -> None:
+        cupti = self.client.access.cupti
+        # first what records the calls, so that the waiting below is not recorded; kernels in flight still get their records
+        self._disable([kind for kind in self.kinds if kind not in DEVICE_KINDS])
+        self._wait_for_devices()
+        self._flush(_COMPLETE)
+        if not self.collector.wait(LATE_BUFFERS_S):
+            self._wait_for_unfinished_work()
+        self._disable([kind for kind in self.kinds if kind in DEVICE_KINDS])
+        self._flush(_ALL)
+        if not self.collector.wait(LATE_BUFFERS_S):
+            left = self.collector.outstanding
+            self.errors.append(f"CUPTI did not give {left} activity buffer(s) back; their records are lost")
+        self.dropped = cupti.dropped_records()
+        if failed := self.client.stacks.end():
+            self.errors.append(f"CUPTI refused {failed} external correlation id(s); their work belongs to no op")
+
+    def _wait_for_devices(self) -> None:
+        """Wait for the primary context of every device, which is what all but few programs use."""
+        access = self.client.access
+        for device in access.devices:
+            with access.driver.primary_context(device) as context:
+                if context is None:
+                    continue
+                number = access.cupti.context_id(context)
+                if number is not None:
+                    self.context_devices[number] = device
+                if wrong := access.driver.wait():
+                    # the program's own error, which comes out at any call; the records before it are there
+                    self.errors.append(f"device {device}: {wrong} when it was waited for")
+
+    def _wait_for_unfinished_work(self) -> None:
+        """Wait for buffers that hold records of work that still runs: on contexts of the program's own, or CUPTI is slow."""
+        deadline = time.monotonic() + UNFINISHED_WORK_S
+        while time.monotonic() < deadline:
+            self._flush(_COMPLETE)
+            if self.collector.wait(0.02):
+                return
+        self.notes.append("work was still running, or CUPTI still held records of it, two seconds after the stop")
+
+    def _flush(self, what: int) -> None:
+        cupti = self.client.access.cupti
+        if code := cupti.attempt("cuptiActivityFlushAll", what):
+            self.errors.append(str(CuptiError(code, f"cuptiActivityFlushAll({what})", cupti.describe(code))))
+
+    def _end(self) -> None:
+        """Put everything back as it was, in reverse; the functions for buffers stay registered, with nobody behind."""
+        self.client.stacks.end()
+        while self._undo:
+            self._undo.pop()()
+        self.collector.finish()
+        self.errors += self.collector.errors
+        self.collector.errors = []
+        self.client.give_back(self)

@@ -1,0 +1,108 @@
+"""Who else in this process may hold CUPTI: there is one client, whatever the library says.
+
+Nothing is imported here: a framework that the program did not load holds nothing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cuda_cupti.binding import Cupti
+from cuda_cupti.errors import CudaUnavailableError, advice_for
+
+__all__ = ["check_alone", "probe_subscription", "torch_has_cuda"]
+
+_HELD = (39, 23)
+
+
+def check_alone(host: str) -> None:
+    """Refuse where a framework's profiler records CUDA in this process now.
+
+    Args:
+        host: who records the host's side of the session: ``"torch"`` or ``"python"``.
+
+    Raises:
+        CudaUnavailableError: somebody does; the message names them.
+    """
+    if host == "torch" and torch_has_cuda():
+        raise CudaUnavailableError(
+            "Kineto holds CUPTI in this session: torch.profiler records CUDA itself. Ask it for ProfilerActivity.CUDA; "
+            "devprof.trace_of(prof) then gives the whole trace, kernels included."
+        )
+    for name, is_recording in _OTHERS.items():
+        if _answer(is_recording):
+            raise CudaUnavailableError(
+                f"{name} records in this process now and holds CUPTI. End its profile first, or take its trace: "
+                "devprof.load reads Kineto's, devprof.trace_of a torch profile."
+            )
+
+
+def probe_subscription(cupti: Cupti) -> None:
+    """Find out whether a tool outside of Python (Nsight, compute-sanitizer, cuda-gdb) holds CUPTI.
+
+    Subscribes and gives the subscription back at once. Left out where torch is loaded: an older Kineto holds one for good after
+    its first profile, which does not stand in the way, and would lose CUDA for good if it asked just now.
+
+    Raises:
+        CudaUnavailableError: another tool subscribes.
+    """
+    if "torch" in sys.modules:
+        return
+    handle = ctypes.c_void_p()
+    code = cupti.attempt("cuptiSubscribe", ctypes.byref(handle), ctypes.cast(_ignore, ctypes.c_void_p), None)
+    if code in _HELD:
+        raise CudaUnavailableError(f"{_injected()}{advice_for(code)}")
+    if code == 0:
+        cupti.attempt("cuptiUnsubscribe", handle)
+
+
+def torch_has_cuda() -> bool:
+    """Say whether torch is loaded and was built with CUDA, so that its Kineto can record it."""
+    version = getattr(sys.modules.get("torch"), "version", None)
+    return getattr(version, "cuda", None) is not None
+
+
+_Callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint32, ctypes.c_void_p)
+
+
+@_Callback
+def _ignore(userdata: object, domain: int, cbid: int, data: object) -> None:
+    """Be the subscriber; no domain is enabled, so nobody calls it."""
+
+
+def _torch_records() -> bool:
+    autograd = getattr(sys.modules.get("torch"), "autograd", None)
+    return bool(autograd is not None and autograd._profiler_enabled())
+
+
+def _jax_records() -> bool:
+    state: Any = getattr(sys.modules.get("jax._src.profiler"), "_profile_state", None)
+    return getattr(state, "profile_session", None) is not None
+
+
+def _proton_records() -> bool:
+    flags: Any = sys.modules.get("triton.profiler.flags")
+    return bool(flags is not None and flags.get_profiling_on())
+
+
+_OTHERS: Mapping[str, Callable[[], bool]] = {
+    "torch.profiler (Kineto)": _torch_records,
+    "jax.profiler": _jax_records,
+    "Triton's Proton": _proton_records,
+}
+
+
+def _answer(is_recording: Callable[[], bool]) -> bool:
+    try:
+        return is_recording()
+    except Exception:  # noqa: BLE001  # a release that has it elsewhere; then nobody can tell
+        return False
+
+
+def _injected() -> str:
+    path = os.environ.get("CUDA_INJECTION64_PATH", "")
+    return f"{path} (CUDA_INJECTION64_PATH) was loaded into this process by a tool. " if path else ""

@@ -1,0 +1,306 @@
+"""The plugin: devprof's contract on one side, a `Capture` with CUPTI on the other."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import logging
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from cuda_cupti.access import Access, facts_of, open_cupti
+from cuda_cupti.capture import Capture, Client, ClockReading
+from cuda_cupti.coexistence import check_alone, probe_subscription
+from cuda_cupti.collector import MOST_BYTES, Collector, c_string
+from cuda_cupti.decode import Records, TextAt
+from cuda_cupti.errors import CudaUnavailableError, CuptiError, NoDriverError
+from cuda_cupti.external_ids import OP_KIND, USER_KIND, ExternalIds
+from cuda_cupti.layouts import ActivityKind
+from cuda_cupti.output import ExternalKinds, Output, to_batches
+from cuda_cupti.selection import AVAILABLE, kinds_for, wanted_types
+from devprof.contract import (
+    HOST_CLOCK,
+    ActivityLogger,
+    Capabilities,
+    ClockDomain,
+    CorrelationAccess,
+    GetLinkedActivity,
+    SessionConfig,
+    TraceStatus,
+)
+from devprof.model import ActivityBatch, ActivityType, DeviceInfo, ResourceInfo
+
+__all__ = ["CudaProfiler", "CudaProfilerSession", "Source"]
+
+log = logging.getLogger("devprof.cuda_cupti")
+
+CLOCK = "cupti"
+"""Name of CUPTI's clock where it is not the host's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a session's records come from: CUPTI in this process, or a stand-in that tests give.
+
+    Attributes:
+        client: the one client of the library.
+        text_at: reads a kernel's name.
+        free: frees what CUPTI hands over with a record; None: there is nothing.
+        is_alone: refuses where another profiler is at work; takes the session's host.
+    """
+
+    client: Client
+    text_at: TextAt = c_string
+    free: Callable[[int], object] | None = None
+    is_alone: Callable[[str], object] = check_alone
+
+
+class CudaProfiler:
+    """What devprof knows of the plugin before any capture. Nothing of NVIDIA's is loaded until a profile is prepared."""
+
+    def __init__(self, source: Callable[[], Source] | None = None) -> None:
+        """Make the plugin.
+
+        Args:
+            source: opens CUPTI, at each `configure`; None: the real one.
+        """
+        self._source = source or _source
+        self._said_no_driver = False
+
+    def name(self) -> str:
+        """Return the plugin's name, which `activities` take."""
+        return "cuda"
+
+    def capabilities(self) -> Capabilities:
+        """Say that ids go to CUPTI's own stacks, push by push."""
+        return Capabilities(
+            correlation=CorrelationAccess.PYTHON, description="NVIDIA GPUs through CUPTI, without torch"
+        )
+
+    def available_activities(self) -> Set[ActivityType]:
+        """Return the kinds that CUPTI can record."""
+        return AVAILABLE
+
+    def configure(
+        self,
+        activity_types: Set[ActivityType],
+        config: SessionConfig,
+        *,
+        ts_ms: int | None = None,
+        duration_ms: int | None = None,
+    ) -> CudaProfilerSession | None:
+        """Open CUPTI and make the session of one capture; None where there is no driver, with one line in the log.
+
+        Raises:
+            CudaUnavailableError, CuptiError: there is a driver, and still CUDA cannot be traced now; devprof says why.
+        """
+        try:
+            source = self._source()
+        except NoDriverError as error:
+            # where all plugins are asked, one without a device to its name is no mistake; the other plugins go on
+            if not self._said_no_driver:
+                log.warning("%s", error)
+            self._said_no_driver = True
+            return None
+        source.is_alone(config.host)
+        return CudaProfilerSession(source, activity_types)
+
+
+class CudaProfilerSession:
+    """One capture."""
+
+    def __init__(self, source: Source, activity_types: Set[ActivityType]) -> None:
+        """Prepare a capture; CUPTI is untouched until `start`, but for its clock.
+
+        Raises:
+            CuptiError: the clock cannot be read.
+        """
+        self._types = wanted_types(activity_types)
+        self._source = source
+        self._collector = Collector(source.client.exchange, source.client.access.layout, source.text_at, source.free)
+        self._capture = Capture(source.client, kinds_for(self._types), self._collector)
+        self._clocks = [source.client.read_clock()]
+        self._status = TraceStatus.READY
+        self._output = Output()
+
+    # -- lifecycle ----------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Record.
+
+        Raises:
+            CudaUnavailableError: it cannot be done; the message names what is in the way, and all releases involved.
+        """
+        try:
+            self._capture.start()
+        except CuptiError as error:
+            raise CudaUnavailableError(f"{error} ({_listed(self._source.client.access)})") from error
+        self._status = TraceStatus.RECORDING
+
+    def stop(self) -> None:
+        """Wait for the devices, and take what CUPTI has; a second call does nothing."""
+        if self._status is not TraceStatus.RECORDING:
+            return
+        self._status = TraceStatus.PROCESSING
+        self._capture.stop()
+        self._clocks.append(self._source.client.read_clock())
+
+    def toggle_collection_dynamic(self, enabled: bool) -> None:
+        """Pause or go on."""
+        self._capture.pause(on=not enabled)
+
+    def process_trace(
+        self, logger: ActivityLogger, get_linked_activity: GetLinkedActivity, start_ns: int, end_ns: int
+    ) -> None:
+        """Hand over all records; devprof links them and applies the window."""
+        records = [_with_own_ids(one, self._capture.ids) for one in self._collector.records]
+        self._output = to_batches(
+            records, self._source.client.access.devices, self._types, ExternalKinds(op=OP_KIND, user=USER_KIND)
+        )
+        for batch in self._output.batches:
+            logger.handle_activities(self._on_clock(batch))
+        for reason, count in self._output.lost.items():
+            logger.handle_dropped(count, reason)
+        self._tell_losses(logger, records)
+
+    def get_trace_buffer(self) -> None:
+        """Release the records."""
+        self._collector.records.clear()
+
+    # -- correlation --------------------------------------------------------------------------------------------------
+
+    def push_correlation_id(self, id: int) -> None:
+        """An op began on this thread."""
+        self._source.client.stacks.push(OP_KIND, id)
+
+    def pop_correlation_id(self) -> None:
+        """An op ended on this thread."""
+        self._source.client.stacks.pop(OP_KIND)
+
+    def push_user_correlation_id(self, id: int) -> None:
+        """A user range began on this thread."""
+        self._source.client.stacks.push(USER_KIND, id)
+
+    def pop_user_correlation_id(self) -> None:
+        """A user range ended on this thread."""
+        self._source.client.stacks.pop(USER_KIND)
+
+    # -- clock --------------------------------------------------------------------------------------------------------
+
+    def clock_domain(self) -> ClockDomain | None:
+        """Return None where CUPTI stamps records with the host's clock, as on Linux; else CUPTI's clock, to be measured."""
+        return None if self._clocks[0].agrees else ClockDomain(CLOCK, 1e9)
+
+    def sample_clock(self) -> int:
+        """Read CUPTI's clock."""
+        return self._source.client.access.cupti.timestamp_ns()
+
+    # -- what there is to know ----------------------------------------------------------------------------------------
+
+    def status(self) -> TraceStatus:
+        """Return the session's state."""
+        return self._status
+
+    def errors(self) -> Sequence[str]:
+        """Return what went wrong, a sentence each."""
+        return list(self._capture.errors)
+
+    def get_device_infos(self) -> Sequence[DeviceInfo]:
+        """Name the devices' rows."""
+        return self._output.devices
+
+    def get_resource_infos(self) -> Sequence[ResourceInfo]:
+        """Name the streams' rows."""
+        return self._output.resources
+
+    def get_device_properties(self) -> Sequence[Mapping[str, object]]:
+        """Return facts of the devices."""
+        return self._output.properties
+
+    def get_metadata(self) -> Mapping[str, object]:
+        """Return facts of the capture: releases, files, what CUPTI dropped, and how the host's clock ran."""
+        access = self._source.client.access
+        facts: dict[str, object] = {f"CUPTI {key}": value for key, value in facts_of(access).items()}
+        facts["CUPTI dropped records"] = self._capture.dropped
+        facts["CUPTI noise calls left out"] = self._output.filtered
+        if notes := [*access.doubts, *self._capture.notes, *_clock_notes(self._clocks)]:
+            facts["CUPTI notes"] = notes
+        return facts
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _on_clock(self, batch: ActivityBatch) -> ActivityBatch:
+        clock = HOST_CLOCK if self._clocks[0].agrees else CLOCK
+        return batch if batch.clock == clock else batch.with_times(batch.start, batch.end, clock=clock)
+
+    def _tell_losses(self, logger: ActivityLogger, records: Sequence[Records]) -> None:
+        dropped = self._capture.dropped
+        if dropped is None:
+            logger.handle_dropped(None, "CUPTI does not say how many records it dropped")
+        elif dropped:
+            logger.handle_dropped(dropped, "CUPTI had no buffer for them")
+        if any(one.lost_bytes for one in records):
+            logger.handle_dropped(None, "the end of an activity buffer that cannot be read")
+        if self._collector.unkept:
+            logger.handle_dropped(self._collector.unkept, f"more than {MOST_BYTES >> 30} GiB of records")
+
+
+def _with_own_ids(records: Records, ids: ExternalIds | None) -> Records:
+    """Return the records with the ids that the session pushed in place of what CUPTI was given for them."""
+    rows = records.of.get(ActivityKind.EXTERNAL_CORRELATION)
+    if rows is None or ids is None:
+        return records
+    own = rows.copy()
+    own["externalId"] = ids.incoming(rows["externalId"])
+    mine = np.isin(own["externalKind"], (OP_KIND, USER_KIND)) & (own["externalId"] != 0)
+    return Records(
+        {**records.of, ActivityKind.EXTERNAL_CORRELATION: own[mine]},
+        records.text,
+        records.texts,
+        records.n_bytes,
+        records.lost_bytes,
+        records.stops,
+    )
+
+
+def _clock_notes(clocks: Sequence[ClockReading]) -> list[str]:
+    """Say where the host's clock was set while a capture ran: its times are then off by so much."""
+    if len(clocks) < 2:
+        return []
+    first, last = (one.after_ns - one.monotonic_ns for one in (clocks[0], clocks[-1]))
+    moved_us = (last - first) / 1000
+    return [f"the host's clock was moved by {moved_us:.0f} us during the capture"] if abs(moved_us) > 100 else []
+
+
+def _listed(access: Access) -> str:
+    return "; ".join(f"{key}: {value}" for key, value in facts_of(access).items())
+
+
+@cache
+def _client(access: Access) -> Client:
+    client = Client(access)
+    atexit.register(_leave, client)
+    return client
+
+
+def _leave(client: Client) -> None:
+    """Switch everything off before the interpreter goes: CUPTI's own thread may not call into a dead one."""
+    for kind in ActivityKind:
+        client.access.cupti.attempt("cuptiActivityDisable", kind)
+    client.access.cupti.attempt("cuptiActivityFlushAll", 1)
+
+
+def _source() -> Source:
+    """Open CUPTI in this process.
+
+    Raises:
+        CudaUnavailableError, CuptiError: it cannot be used.
+    """
+    access = open_cupti()
+    probe_subscription(access.cupti)
+    libc = ctypes.CDLL(None)
+    libc.free.argtypes, libc.free.restype = [ctypes.c_void_p], None
+    return Source(_client(access), free=libc.free)

@@ -1,0 +1,132 @@
+"""Work for a GPU without any framework, for ``devprof conform cuda`` and the smoke test: the driver compiles a kernel itself.
+
+Nothing of devprof is imported: a workload is any object with these methods.
+"""
+
+from __future__ import annotations
+
+import ctypes as c
+import threading
+from typing import Any
+
+__all__ = ["Workload"]
+
+_PTX = """
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry {name}()
+{{
+    ret;
+}}
+"""
+_BLOCKING_FREE = 1  # CU_STREAM_NON_BLOCKING
+
+
+class Workload:
+    """Kernels that do nothing, copies, sets and graphs, through the driver's API on the primary contexts."""
+
+    exact_names = False  # a kernel's name is an identifier
+
+    def __init__(self) -> None:
+        """Start the driver, and take the primary context of every GPU, two at most.
+
+        Raises:
+            OSError: there is no driver.
+            RuntimeError: the driver refuses.
+        """
+        self._cuda = c.CDLL("libcuda.so.1")
+        self._calls = 0
+        self._call("cuInit", 0)
+        count = c.c_int()
+        self._call("cuDeviceGetCount", c.byref(count))
+        self.devices = min(count.value, 2)
+        self.streams = 2
+        self._contexts = [self._context(device) for device in range(self.devices)]
+        self._kernels: dict[tuple[int, str], c.c_void_p] = {}
+        self._lock = threading.Lock()
+        self._enter(0)
+        self._side_stream = self._new_stream()
+        self._room = self.allocate(1 << 20)
+
+    def launch(self, name: str, n: int, device: int = 0, stream: int = 0) -> None:
+        """Launch kernels; stream 1 is one beside the default stream."""
+        kernel = self._kernel(device, name)
+        for _ in range(n):
+            self._launch(kernel, self._side_stream if stream else None)
+
+    def copy(self, n_bytes: int) -> None:
+        """Copy from the host."""
+        self._enter(0)
+        self._call("cuMemcpyHtoD_v2", self._room, bytes(n_bytes), c.c_size_t(n_bytes))
+
+    def set(self, n_bytes: int) -> None:
+        """Set device memory."""
+        self._enter(0)
+        self._call("cuMemsetD8_v2", self._room, c.c_ubyte(1), c.c_size_t(n_bytes))
+
+    def graph(self, name: str, n: int) -> None:
+        """Launch one graph of n kernels."""
+        kernel, stream, graph, ready = self._kernel(0, name), self._side_stream, c.c_void_p(), c.c_void_p()
+        self._call("cuStreamBeginCapture_v2", stream, 2)
+        for _ in range(n):
+            self._launch(kernel, stream)
+        self._call("cuStreamEndCapture", stream, c.byref(graph))
+        self._call("cuGraphInstantiateWithFlags", c.byref(ready), graph, c.c_ulonglong(0))
+        self._call("cuGraphLaunch", ready, stream)
+        self._call("cuStreamSynchronize", stream)
+        self._call("cuGraphExecDestroy", ready)
+        self._call("cuGraphDestroy", graph)
+
+    def allocate(self, n_bytes: int) -> c.c_void_p:
+        """Take device memory."""
+        address = c.c_void_p()
+        self._enter(0)
+        self._call("cuMemAlloc_v2", c.byref(address), c.c_size_t(n_bytes))
+        return address
+
+    def free(self, address: c.c_void_p) -> None:
+        """Give device memory back."""
+        self._call("cuMemFree_v2", address)
+
+    def synchronize(self) -> None:
+        """Wait for all devices."""
+        for device in range(self.devices):
+            self._enter(device)
+            self._call("cuCtxSynchronize")
+        self._enter(0)
+
+    def device_calls(self) -> int:
+        """Return how many calls of the driver this workload has made."""
+        return self._calls
+
+    def _context(self, device: int) -> c.c_void_p:
+        context = c.c_void_p()
+        self._call("cuDevicePrimaryCtxRetain", c.byref(context), device)
+        return context
+
+    def _enter(self, device: int) -> None:
+        self._call("cuCtxSetCurrent", self._contexts[device])
+
+    def _new_stream(self) -> c.c_void_p:
+        stream = c.c_void_p()
+        self._call("cuStreamCreate", c.byref(stream), _BLOCKING_FREE)
+        return stream
+
+    def _kernel(self, device: int, name: str) -> c.c_void_p:
+        self._enter(device)
+        with self._lock:
+            if (device, name) not in self._kernels:
+                module, kernel = c.c_void_p(), c.c_void_p()
+                self._call("cuModuleLoadData", c.byref(module), _PTX.format(name=name).encode() + b"\0")
+                self._call("cuModuleGetFunction", c.byref(kernel), module, name.encode())
+                self._kernels[device, name] = kernel
+            return self._kernels[device, name]
+
+    def _launch(self, kernel: c.c_void_p, stream: c.c_void_p | None) -> None:
+        self._call("cuLaunchKernel", kernel, 1, 1, 1, 32, 1, 1, 0, stream, None, None)
+
+    def _call(self, function: str, *arguments: Any) -> None:
+        self._calls += 1
+        if code := getattr(self._cuda, function)(*arguments):
+            raise RuntimeError(f"{function} answered {code}")

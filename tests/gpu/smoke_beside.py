@@ -1,0 +1,169 @@
+"""The modes of the smoke test in which the plugin meets others: torch, another subscriber, a fork, and the conformance kit."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from smoke_tools import FACTS, account, check, has, of_types, profiled
+
+
+def kineto_cost() -> None:
+    """Time a launch under torch.profiler, for comparison."""
+    if not (has("torch") and has("cupy")):
+        return
+    import torch
+    from cuda_work import CupyWork
+    from torch.profiler import ProfilerActivity, profile
+
+    torch.zeros(1, device="cuda")
+    work, times = CupyWork(), []
+    for _ in range(4):  # the first is slow, as CUPTI's first use is
+        with profile(activities=[ProfilerActivity.CUDA]):
+            times.append(work.launch_us(4000))
+    FACTS.update(launch_us=round(min(times), 3), torch=torch.__version__)
+
+
+def _torch_kernels(x: Any, n: int) -> int:
+    """Launch n kernels under torch.profiler; return how many it saw."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as prof:
+        for _ in range(n):
+            x.mul_(1.01)
+        torch.cuda.synchronize()
+    return sum(e.device_type == torch.autograd.DeviceType.CUDA and "elementwise" in e.name for e in prof.events())
+
+
+def _our_kernels(x: Any, n: int) -> int:
+    import torch
+
+    def work() -> None:
+        for _ in range(n):
+            x.mul_(1.01)
+        torch.cuda.synchronize()
+
+    prof = profiled(work)
+    FACTS.setdefault("ours", []).append(str(prof.report).splitlines()[:6])
+    return len(of_types(prof.trace, "CONCURRENT_KERNEL"))
+
+
+def beside_torch() -> None:
+    """Take turns with torch.profiler in one process, and step aside while it records."""
+    if not has("torch"):
+        return
+    import torch
+    from cuda_cupti.discovery import loaded_copies
+
+    os.environ["DEVPROF_DISABLE"] = "1"  # the image's torch may be one that the bridge does not know; here it is alone
+    x = torch.ones(1 << 16, device="cuda")
+    turns = [("torch", _torch_kernels), ("ours", _our_kernels)] * 2 + [("torch", _torch_kernels)]
+    found = [(who, count(x, 20 + i)) for i, (who, count) in enumerate(turns)]
+    check("taking turns", found, [(who, 20 + i) for i, (who, _) in enumerate(turns)])
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as prof:
+        aside = profiled(lambda: (x.mul_(1.01), torch.cuda.synchronize()))
+    failures = account(aside).failures
+    FACTS["refusal beside torch"] = failures
+    check("the plugin steps aside for Kineto", "Kineto" in " ".join(failures))
+    check("Kineto keeps its kernel", sum("elementwise" in one.name for one in prof.events()
+                                         if one.device_type == torch.autograd.DeviceType.CUDA), 1)  # fmt: skip
+    check("one libcupti in the process", len(loaded_copies()), 1)
+    with contextlib.suppress(ImportError):
+        import devprof
+        from devprof.model import ActivityType
+
+        trace = devprof.trace_of(prof)
+        check("trace_of gives Kineto's kernel", len(trace.of_type(ActivityType.CONCURRENT_KERNEL)), 1)
+    FACTS["torch"] = torch.__version__
+
+
+def conform() -> None:
+    """Run the conformance kit on the real device."""
+    import time
+
+    import cuda_cupti.plugin
+    from cuda_cupti.workload import Workload
+
+    from devprof.testing.conformance import CHECKS, Bench, Device, Settings, State, Subject, run_checks
+
+    begun = time.monotonic()
+    settings = Settings(sessions=40, kernels=2000, drift_s=1.0, ops=500)
+    # the first use of CUPTI in a process is slow, and no check is about that
+    device = Device(Workload())
+    device.launch()
+    profiled(device.synchronize)
+    from devprof.registry import unregister
+
+    with contextlib.suppress(Exception):
+        unregister("cuda")
+    with Subject(cuda_cupti.plugin) as subject:
+        bench = Bench(subject, device, settings=settings)
+        findings = run_checks(CHECKS, lambda host: bench)
+    FACTS["counts"] = {state.value: sum(one.state is state for one in findings) for state in State}
+    FACTS["not held"] = [one.text[:700] for one in findings if one.state in (State.FAILED, State.UNDECIDED)]
+    FACTS["skipped"] = [f"{one.check.number}: {one.reason}" for one in findings if one.state is State.SKIPPED]
+    FACTS["kit_s"] = round(time.monotonic() - begun, 1)
+    check(
+        "the kit's checks", [one.check.number for one in findings if one.state in (State.FAILED, State.UNDECIDED)], []
+    )
+
+
+def refusals() -> None:
+    """Have the plugin refused, and look that it leaves nothing behind."""
+    from cuda_cupti.access import open_cupti
+    from cuda_cupti.workload import Workload
+
+    work = Workload()
+    work.launch("warm", 1)
+    prof = profiled(lambda: (work.launch("k", 2), work.synchronize()))
+    check("kernels", len(of_types(prof.trace, "CONCURRENT_KERNEL")), 2)
+    cupti = open_cupti().cupti
+    check("thread ids are as they were", cupti.thread_id_type(), 0)
+    check("buffers are cleared by CUPTI again", cupti.byte_attribute(5), 0)
+    with _subscription(cupti) as code:
+        check("no subscription is left", code, 0)
+        prof = profiled(lambda: (work.launch("k", 1), work.synchronize()))
+        failures = account(prof).failures
+        FACTS["refusal beside a subscriber"] = failures
+        check("a subscriber is named", "Another profiler holds CUPTI" in " ".join(failures))
+    prof = profiled(lambda: (work.launch("k", 3), work.synchronize()))
+    check("kernels after the refusal", len(of_types(prof.trace, "CONCURRENT_KERNEL")), 3)
+    _check_fork()
+
+
+@contextlib.contextmanager
+def _subscription(cupti: Any) -> Iterator[int]:
+    from cuda_cupti import coexistence
+
+    handle = ctypes.c_void_p()
+    callback = ctypes.cast(coexistence._ignore, ctypes.c_void_p)
+    code = cupti.attempt("cuptiSubscribe", ctypes.byref(handle), callback, None)
+    try:
+        yield code
+    finally:
+        cupti.attempt("cuptiUnsubscribe", handle)
+
+
+def _check_fork() -> None:
+    """Ask for a session in a forked child."""
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        child = os.fork()
+    if child == 0:
+        from cuda_cupti.access import open_cupti
+
+        said = "no refusal"
+        try:
+            open_cupti()
+        except Exception as error:  # noqa: BLE001
+            said = str(error)
+        os.write(writing, said.encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    check("a forked child is refused", b"forked" in os.read(reading, 2000))
