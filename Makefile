@@ -20,7 +20,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup native demo test check fmt lint types layers test-pythons bench dist snapshot clean
+.PHONY: help setup native demo test check fmt lint types layers test-pythons bench dist gpu-smoke snapshot clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -75,6 +75,9 @@ dist: $(VENV)/.ready ## build wheels and sdists of the three packages into dist/
 	@rm -rf $(DIST)
 	@for package in $(PACKAGES); do $(BIN)/python -m build --no-isolation --outdir $(DIST) $$package >/dev/null || exit 1; done
 	@ls $(DIST)
+
+gpu-smoke: ## on a machine with an NVIDIA GPU: the CUDA plugin on it, with the Python that is current; under three minutes
+	@$(or $(PYTHON),python3) tests/gpu/cupti_smoke.py
 
 snapshot: native ## renew the files that are made from the code: public API, the README's output
 	@RENEW_SNAPSHOTS=1 $(BIN)/python -m pytest -q tests/house

@@ -2,9 +2,9 @@
 
     python tests/gpu/cupti_smoke.py [MODE ...]        (or `make gpu-smoke`)
 
-Every mode is a process of its own with a time limit. What is needed: an NVIDIA GPU, its driver, libcupti, numpy and pluggy; CuPy,
-cuda-python and torch where they are there. devprof and the plugin are taken from this checkout. The last thing printed is one
-JSON object; with OUT=folder it is also written there, beside small golden buffers. The exit code is 1 where a check failed.
+Every mode is a process of its own with a time limit. What is needed: an NVIDIA GPU, its driver, libcupti, numpy and pluggy;
+CuPy, cuda-python and torch where they are there. devprof and the plugin are taken from this checkout. The last thing printed is
+one JSON object; with OUT=folder it is also written there, beside small golden buffers. The exit code is 1 where a check failed.
 """
 
 from __future__ import annotations
