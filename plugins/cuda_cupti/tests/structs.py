@@ -26,14 +26,24 @@ VERSIONS: Mapping[str, int] = {
 """What ``cuptiGetVersion`` says, by release."""
 
 _TYPES = {
-    **{"u1": c.c_uint8, "u2": c.c_uint16, "u4": c.c_uint32, "u8": c.c_uint64, "i4": c.c_int32, "i8": c.c_int64},
-    **{"p": c.c_uint64, "b7": c.c_uint8 * 7, "b6": c.c_uint8 * 6, "b12": c.c_uint32 * 3, "b16": c.c_uint8 * 16},
+    "u1": c.c_uint8,
+    "u2": c.c_uint16,
+    "u4": c.c_uint32,
+    "u8": c.c_uint64,
+    "i4": c.c_int32,
+    "i8": c.c_int64,
+    "p": c.c_uint64,
+    "b7": c.c_uint8 * 7,
+    "b6": c.c_uint8 * 6,
+    "b12": c.c_uint32 * 3,
+    "b16": c.c_uint8 * 16,
     "b40": c.c_uint64 * 5,
 }
 
 _KERNEL = """
     u1 cacheConfig, u1 sharedMemoryConfig, u2 registersPerThread, u4 partitionedGlobalCacheRequested,
-    u4 partitionedGlobalCacheExecuted, u8 start, u8 end, u8 completed, u4 deviceId, u4 contextId, u4 streamId, i4 gridX, i4 gridY,
+    u4 partitionedGlobalCacheExecuted, u8 start, u8 end, u8 completed, u4 deviceId, u4 contextId, u4 streamId, i4 gridX,
+    i4 gridY,
     i4 gridZ, i4 blockX, i4 blockY, i4 blockZ, i4 staticSharedMemory, i4 dynamicSharedMemory, u4 localMemoryPerThread,
     u4 localMemoryTotal, u4 correlationId, i8 gridId, p name, p reserved0, u8 queued, u8 submitted, u1 launchType,
     u1 isSharedMemoryCarveoutRequested, u1 sharedMemoryCarveoutRequested, u1 padding, u4 sharedMemoryExecuted, u8 graphNodeId,
@@ -46,9 +56,11 @@ _API = "u4 cbid, u8 start, u8 end, u4 processId, u4 threadId, u4 correlationId, 
 
 KINDS: Mapping[int, str] = {
     1: """u1 copyKind, u1 srcKind, u1 dstKind, u1 flags, u8 bytes, u8 start, u8 end, u4 deviceId, u4 contextId, u4 streamId,
-        u4 correlationId, u4 runtimeCorrelationId, u4 pad, p reserved0, u8 graphNodeId, u4 graphId, u4 channelID, u4 channelType,
+        u4 correlationId, u4 runtimeCorrelationId, u4 pad, p reserved0, u8 graphNodeId, u4 graphId, u4 channelID,
+        u4 channelType,
         u4 pad2, u8 copyCount | 13.4: u4 sourceGraphId, u4 pad4, u8 sourceGraphNodeId""",
-    2: """u4 value, u8 bytes, u8 start, u8 end, u4 deviceId, u4 contextId, u4 streamId, u4 correlationId, u2 flags, u2 memoryKind,
+    2: """u4 value, u8 bytes, u8 start, u8 end, u4 deviceId, u4 contextId, u4 streamId, u4 correlationId, u2 flags,
+        u2 memoryKind,
         u4 pad, p reserved0, u8 graphNodeId, u4 graphId, u4 channelID, u4 channelType, u4 pad2
         | 13.4: u4 sourceGraphId, u4 pad3, u8 sourceGraphNodeId""",
     3: _KERNEL,
@@ -71,7 +83,8 @@ KINDS: Mapping[int, str] = {
     22: """u1 copyKind, u1 srcKind, u1 dstKind, u1 flags, u8 bytes, u8 start, u8 end, u4 deviceId, u4 contextId, u4 streamId,
         u4 srcDeviceId, u4 srcContextId, u4 dstDeviceId, u4 dstContextId, u4 correlationId, p reserved0, u8 graphNodeId,
         u4 graphId, u4 channelID, u4 channelType, u4 pad""",
-    36: """u4 correlationId, u4 contextId, u4 streamId, u4 eventId, u4 pad, u4 deviceId, u4 pad2, p reserved0, u8 deviceTimestamp,
+    36: """u4 correlationId, u4 contextId, u4 streamId, u4 eventId, u4 pad, u4 deviceId, u4 pad2, p reserved0,
+        u8 deviceTimestamp,
         u8 cudaEventSyncId | 13.5: u8 graphNodeId, u4 graphId, u4 sourceGraphId, u8 sourceGraphNodeId""",
     37: "u4 contextId, u4 streamId, u4 priority, u4 flag, u4 correlationId",
     38: """u4 type, u8 start, u8 end, u4 correlationId, u4 contextId, u4 streamId, u4 cudaEventId, u8 cudaEventSyncId,
@@ -80,11 +93,13 @@ KINDS: Mapping[int, str] = {
     48: _API,
     49: """u4 memoryOperationType, u4 memoryKind, u4 correlationId, u8 address, u8 bytes, u8 timestamp, u8 PC, u4 processId,
         u4 deviceId, u4 contextId, u4 streamId, p name, u4 isAsync, u4 pad, b40 memoryPoolConfig, p source""",
-    50: """u4 memoryPoolOperationType, u4 memoryPoolType, u4 correlationId, u4 processId, u4 deviceId, u8 minBytesToKeep, u8 address,
+    50: """u4 memoryPoolOperationType, u4 memoryPoolType, u4 correlationId, u4 processId, u4 deviceId, u8 minBytesToKeep,
+        u8 address,
         u8 size, u8 releaseThreshold, u8 timestamp, u8 utilizedSize | 13.0: u4 isManagedPool, u4 pad""",
     51: """u4 correlationId, u8 start, u8 end, u4 deviceId, u4 graphId, u4 contextId, u4 streamId, p reserved, u4 endDeviceId,
         u4 endContextId""",
-    56: """13.1: u4 streamId, u4 contextId, u4 deviceId, u4 correlationId, u4 graphId, u8 graphNodeId, u4 processId, u4 threadId,
+    56: """13.1: u4 streamId, u4 contextId, u4 deviceId, u4 correlationId, u4 graphId, u8 graphNodeId, u4 processId,
+        u4 threadId,
         u8 start, u8 end""",
     58: "13.1: u4 streamId, u4 contextId, u4 deviceId, u4 correlationId, u4 processId, u4 threadId, u8 start, u8 end",
 }

@@ -5,12 +5,12 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from cuda_cupti.decode import Records, decode, merged
 from cuda_cupti.layouts import FIELDS, Layout, expected
 from cuda_cupti.walk import walk
+from hypothesis import given
+from hypothesis import strategies as st
+
 from plugins.cuda_cupti.tests.judges import cupti_python, libcupti, run_judge
 from plugins.cuda_cupti.tests.structs import KINDS, VERSIONS, pack, struct_of
 
@@ -279,14 +279,18 @@ for name, text in json.load(sys.stdin):
 print(json.dumps(answers))
 """
 CLASSES = {
-    **{10: "ActivityKernel13", 1: "ActivityMemcpy7", 22: "ActivityMemcpyPtoP4", 2: "ActivityMemset5", 5: "ActivityAPI"},
-    **{
-        39: "ActivityExternalCorrelation",
-        38: "ActivitySynchronization2",
-        36: "ActivityCudaEvent2",
-        51: "ActivityGraphTrace2",
-    },
-    **{49: "ActivityMemory4", 50: "ActivityMemoryPool3", 37: "ActivityStream"},
+    10: "ActivityKernel13",
+    1: "ActivityMemcpy7",
+    22: "ActivityMemcpyPtoP4",
+    2: "ActivityMemset5",
+    5: "ActivityAPI",
+    39: "ActivityExternalCorrelation",
+    38: "ActivitySynchronization2",
+    36: "ActivityCudaEvent2",
+    51: "ActivityGraphTrace2",
+    49: "ActivityMemory4",
+    50: "ActivityMemoryPool3",
+    37: "ActivityStream",
 }
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from cuda_cupti.layouts import FIELDS, NEWEST, RELEASES, ActivityKind, Layout, expected, release_of
+
 from plugins.cuda_cupti.tests.judges import cupti_headers, cupti_python, include_dirs, libcupti, run_judge
 from plugins.cuda_cupti.tests.structs import KINDS, VERSIONS, struct_of
 
@@ -154,8 +154,9 @@ DTYPES = """
 import json, sys
 from cupti import cupti
 sys.stdin.read()
-names = ("kernel9 kernel10 kernel11 kernel12 kernel13 memcpy6 memcpy7 memcpy_pto_p4 memset4 memset5 api external_correlation overhead3"
-         " synchronization2 cuda_event2 memory4 memory_pool2 memory_pool3 graph_trace2 context3 context4 device5 device6 stream")
+names = ("kernel9 kernel10 kernel11 kernel12 kernel13 memcpy6 memcpy7 memcpy_pto_p4 memset4 memset5 api external_correlation"
+         " overhead3 synchronization2 cuda_event2 memory4 memory_pool2 memory_pool3 graph_trace2 context3 context4 device5"
+         " device6 stream")
 found = {}
 for name in names.split():
     dtype = getattr(cupti, f"activity_{name}_dtype")
@@ -164,33 +165,30 @@ for name in names.split():
 print(json.dumps(found))
 """
 PYTHON_NAMES = {
-    **{
-        "12.8": "kernel9 context3 device5 memcpy6 memset4 memory_pool2",
-        "13.0": "kernel10 memory_pool3",
-        "13.1": "kernel11 context4",
-    },
-    **{"13.2": "device6", "13.3": "kernel12", "13.4": "kernel13 memcpy7 memset5", "13.5": ""},
+    "12.8": "kernel9 context3 device5 memcpy6 memset4 memory_pool2",
+    "13.0": "kernel10 memory_pool3",
+    "13.1": "kernel11 context4",
+    "13.2": "device6",
+    "13.3": "kernel12",
+    "13.4": "kernel13 memcpy7 memset5",
+    "13.5": "",
 }
 SAME = "memcpy_pto_p4 api external_correlation overhead3 synchronization2 cuda_event2 memory4 graph_trace2 stream"
 KIND_OF = {
-    **{
-        "kernel": 10,
-        "context": 9,
-        "device": 8,
-        "memcpy": 1,
-        "memset": 2,
-        "memory_pool": 50,
-        "memcpy_pto_p": 22,
-        "api": 5,
-    },
-    **{
-        "external_correlation": 39,
-        "overhead": 17,
-        "synchronization": 38,
-        "cuda_event": 36,
-        "memory": 49,
-        "graph_trace": 51,
-    },
+    "kernel": 10,
+    "context": 9,
+    "device": 8,
+    "memcpy": 1,
+    "memset": 2,
+    "memory_pool": 50,
+    "memcpy_pto_p": 22,
+    "api": 5,
+    "external_correlation": 39,
+    "overhead": 17,
+    "synchronization": 38,
+    "cuda_event": 36,
+    "memory": 49,
+    "graph_trace": 51,
     "stream": 37,
 }
 
