@@ -22,7 +22,7 @@ from devprof.model import (
     RecordError,
     ResourceInfo,
 )
-from devprof.store.limits import Limits
+from devprof.store.limits import OVER_LIMIT, Limits
 
 __all__ = ["Collector"]
 
@@ -70,7 +70,7 @@ class Collector(ActivityLogger):
         self._expect(activity, GenericTraceActivity, "handle_activity")
         with self._taking("handle_activity"):
             if self._kept.is_full(self._n_pending):
-                _count(self._ledger.dropped, "record limit reached")
+                _count(self._ledger.dropped, OVER_LIMIT)
                 return
         problem = self._read(activity)
         with self._taking("handle_activity"):

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from devprof.capture.checks import check_batch
-from devprof.capture.ledger import LET_GO, PluginLedger
+from devprof.capture.ledger import PluginLedger
 from devprof.model import ActivityBatch, ActivityType, MetadataColumn
 from devprof.model.columns import COLUMNS
-from devprof.store.limits import Limits, WhenFull
+from devprof.store.limits import LET_GO, OVER_LIMIT, Limits, WhenFull
 from devprof.store.spill import SpillFile
 from devprof.store.totals import Totals
 
@@ -150,7 +150,7 @@ class Kept:
             room = min(room, (self._limits.max_bytes - self._size_bytes) // _bytes_per_record(batch))
         room = max(room, 0)
         if room < len(batch):
-            self._ledger.dropped["record limit reached"] += len(batch) - room
+            self._ledger.dropped[OVER_LIMIT] += len(batch) - room
             batch = batch.take(slice(room))
         return batch
 

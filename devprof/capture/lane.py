@@ -10,7 +10,7 @@ from devprof.capture.collector import Collector
 from devprof.capture.hooks import SessionHooks
 from devprof.capture.infos import Infos
 from devprof.capture.kept import Kept
-from devprof.capture.ledger import BEFORE_WINDOW, PluginLedger
+from devprof.capture.ledger import PluginLedger
 from devprof.capture.phases import Outcome, PhaseRunner
 from devprof.capture.quarantine import keep_out, kept_out, verdict_on
 from devprof.capture.samples import recent, thin_out
@@ -30,7 +30,7 @@ from devprof.errors import PluginError, PluginTimeoutError
 from devprof.model import ActivityBatch, ActivityType, DeviceInfo, ResourceInfo
 from devprof.registry import Guard, PluginFailure, RegisteredProfiler
 from devprof.registry.failures import failure_of
-from devprof.store.limits import Limits
+from devprof.store.limits import BEFORE_WINDOW, Limits
 from devprof.store.totals import Totals
 
 __all__ = ["Lane", "LaneResult"]

@@ -13,13 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from devprof.capture.verdict import SetAside
+from devprof.store.limits import BEFORE_WINDOW, LET_GO
 
-__all__ = ["BEFORE_WINDOW", "LET_GO", "OUTSIDE_WINDOW", "UNKNOWN_OP", "HostLedger", "PluginLedger", "SessionReport"]
+__all__ = ["OUTSIDE_WINDOW", "UNKNOWN_OP", "HostLedger", "PluginLedger", "SessionReport"]
 
-LET_GO = "let go for newer ones"
-"""Reason for records that were in a ring, or have been added up."""
-
-BEFORE_WINDOW = "before window"
 OUTSIDE_WINDOW = (BEFORE_WINDOW, "after window", "launched outside window", LET_GO)
 """Reasons for which a record is left out on purpose; they do not make a session unclean."""
 

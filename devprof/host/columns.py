@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from devprof.host.gate import BLOCK_SIZE
-from devprof.host.queues import OPEN, Block, Queue, pack_columns
+from devprof.host.queues import OPEN, Block, BlockNow, Queue, pack_columns
 
-__all__ = ["Found", "Longs", "Lookup", "RangeColumns", "close", "gathered_rows", "range_columns"]
+__all__ = ["Closed", "Found", "Longs", "Lookup", "RangeColumns", "close", "copied", "gathered_rows", "range_columns"]
 
 Longs = npt.NDArray[np.int64]
 
@@ -47,7 +47,8 @@ class Found:
     rows: npt.NDArray[np.int64]
 
 
-Closed = tuple[int, int, tuple[bytes, bytes, bytes, bytes]]
+Packed = bytes | bytearray | memoryview
+Closed = tuple[int, int, tuple[Packed, Packed, Packed, Packed]]
 """First id, number of ranges, and packed columns of a block."""
 
 
@@ -64,12 +65,36 @@ def close(queue: Queue) -> list[Closed]:
     return closed
 
 
-def _packed(block: Block, ends: Any) -> tuple[bytes, bytes, bytes, bytes]:
+def copied(blocks: Sequence[BlockNow], since_ticks: int) -> tuple[list[Closed], int]:
+    """Return what is in blocks of a session that goes on, and how many ranges were left out.
+
+    Args:
+        blocks: the blocks.
+        since_ticks: full blocks whose ranges all ended before are left out.
+    """
+    found: list[Closed] = []
+    left_out = 0
+    for block, packed in blocks:
+        count = min(block.next, BLOCK_SIZE)
+        if packed is not None:
+            found.append((block.first_id, len(packed[0]) // 8, packed))
+            continue
+        ends = block.ends
+        if ends is None or not count:
+            continue
+        ended = np.frombuffer(ends, np.int64, count)
+        if ended.min() > OPEN and ended.max() < since_ticks:
+            left_out += count
+            continue
+        starts, _, parents, labels = _packed(block, ends)
+        found.append((block.first_id, count, (starts, ended.tobytes(), parents, labels)))
+    return found, left_out
+
+
+def _packed(block: Block, ends: Any) -> tuple[Packed, Packed, Packed, Packed]:
     if isinstance(ends, list):
         return pack_columns(block, ends)
-    columns: tuple[Any, ...] = (block.starts, ends, block.parents, block.labels)
-    starts, packed_ends, parents, labels = (column.obj for column in columns)  # what the memoryviews are of
-    return starts, packed_ends, parents, labels
+    return block.starts, ends, block.parents, block.labels  # type: ignore[return-value]  # sealed, with the ends
 
 
 def range_columns(queues: Sequence[Sequence[Closed]]) -> RangeColumns:
@@ -89,7 +114,7 @@ def range_columns(queues: Sequence[Sequence[Closed]]) -> RangeColumns:
     return _without_half_entered(columns)
 
 
-def _joined(parts: Iterable[tuple[bytes, int]], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+def _joined(parts: Iterable[tuple[Packed, int]], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     arrays = [np.frombuffer(packed, dtype=dtype, count=count) for packed, count in parts]
     return np.concatenate(arrays) if arrays else np.zeros(0, dtype=dtype)
 

@@ -15,7 +15,7 @@ from typing import Any
 from devprof.host.gate import BLOCK_SIZE, next_ids
 from devprof.host.signatures import Signatures
 
-__all__ = ["OPEN", "Block", "Numbered", "Queue", "ThreadQueues", "pack_columns"]
+__all__ = ["OPEN", "Block", "BlockNow", "Numbered", "Queue", "ThreadQueues", "pack_columns", "seal"]
 
 OPEN = -1
 """In a block: a time that has not come."""
@@ -54,18 +54,31 @@ class Block:
         self.queue = queue
 
 
-def pack_columns(block: Block, ends: Sequence[int]) -> tuple[bytes, bytes, bytes, bytes]:
-    """Return starts, ends and parents as native int64 and labels as native int32, `BLOCK_SIZE` of each."""
-    return _longs(*block.starts), _longs(*ends), _longs(*block.parents), _ints(*block.labels)
+def pack_columns(block: Block, ends: Sequence[int], count: int = BLOCK_SIZE) -> tuple[bytes, bytes, bytes, bytes]:
+    """Return starts, ends and parents as native int64 and labels as native int32, the first `count` of each."""
+    if count >= BLOCK_SIZE:
+        return _longs(*block.starts), _longs(*ends), _longs(*block.parents), _ints(*block.labels)
+    longs, ints = struct.Struct(f"{count}q").pack, struct.Struct(f"{count}i").pack
+    starts, parents, labels = block.starts[:count], block.parents[:count], block.labels[:count]
+    return longs(*starts), longs(*ends[:count]), longs(*parents), ints(*labels)
 
 
-def _seal(block: Block) -> None:
-    # under the queue's lock: another thread may be ending one of the ranges
-    starts, ends, parents, labels = pack_columns(block, block.ends)
+def seal(block: Block, count: int = BLOCK_SIZE) -> None:
+    """Pack a block that nobody enters any more; under the queue's lock: another thread may be ending one of the ranges."""
+    starts, ends, parents, labels = pack_columns(block, block.ends, count)
     block.starts = memoryview(bytearray(starts)).cast("q")
     block.ends = memoryview(bytearray(ends)).cast("q")
     block.parents = memoryview(bytearray(parents)).cast("q")
     block.labels = memoryview(bytearray(labels)).cast("i")
+
+
+BlockNow = tuple[Block, tuple[bytes, bytes, bytes, bytes] | None]
+"""A block, and its packed columns where it is still being filled."""
+
+
+def _columns_now(block: Block) -> tuple[bytes, bytes, bytes, bytes] | None:
+    ends = block.ends
+    return pack_columns(block, ends, min(block.next, BLOCK_SIZE)) if isinstance(ends, list) else None
 
 
 class Numbered:
@@ -76,6 +89,12 @@ class Numbered:
     def __init__(self) -> None:
         self.numbers: dict[Any, int] = {}
         self._counter = itertools.count()
+
+    def copied(self) -> Numbered:
+        """Return what has been numbered so far, for another thread."""
+        copy = Numbered()
+        copy.numbers = dict(self.numbers)
+        return copy
 
     def number(self, value: Hashable) -> int:
         """Return the number of `value`; a new one where it is new."""
@@ -132,12 +151,28 @@ class Queue:
         """What the thread is called now, or was when it ended; empty where Python did not start it."""
         return "" if self._thread is None else str(self._thread.name)
 
+    def blocks_now(self) -> list[BlockNow]:
+        """Return the blocks, on any thread: those that are sealed as they are, a copy of what is in the one being filled."""
+        with self.lock:
+            return [(block, _columns_now(block)) for block in self.blocks]
+
+    def copied(self) -> Queue:
+        """Return a queue with the same texts and rows and without blocks, for another thread to read."""
+        copy = Queue.__new__(Queue)
+        copy.clock, copy.native_id, copy._thread = self.clock, self.native_id, self._thread
+        copy.blocks, copy.lock = [], threading.RLock()
+        copy.labels, copy.devices = self.labels.copied(), self.devices.copied()
+        copy.sequences, copy.inputs = bytearray(self.sequences), bytearray(self.inputs)
+        copy.elsewhere, copy.memory = bytearray(self.elsewhere), bytearray(self.memory)
+        copy.signatures = None if self.signatures is None else self.signatures.copied()
+        return copy
+
     def grow(self) -> Block:
         """Seal the block that is full, and return a new one."""
         if self.blocks:
             with self.lock:
                 if isinstance(self.blocks[-1].ends, list):
-                    _seal(self.blocks[-1])
+                    seal(self.blocks[-1])
         block = Block(self)
         self.blocks.append(block)
         return block

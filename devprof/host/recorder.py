@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -25,6 +26,7 @@ from devprof.host.watching import arrange
 if TYPE_CHECKING:
     from devprof.contract import MemoryReporter
     from devprof.host.functions import FunctionTracer
+    from devprof.host.keeping import Keeper
 
 __all__ = ["HostRecorder"]
 
@@ -58,6 +60,8 @@ class HostRecorder:
         self._mirrors = Mirrors(mirrors) if (mirrors := tuple(mirrors)) else None
         self._everything: list[Queue] = []
         self._queues: ThreadQueues | None = None
+        self._keeper: Keeper | None = None
+        self._copying = threading.Lock()
         self._discarded: Counter[str] = Counter()
         self._tracer: FunctionTracer | None = None
         self._outer_provider: correlation.CorrelationProvider | None = None
@@ -134,13 +138,34 @@ class HostRecorder:
         functions = None if self._tracer is None else self._tracer.stop()
         if self._mirrors is not None and not is_forked:
             self._mirrors.close()
-        from devprof.host.assembling import Gathered, assembled  # numpy is loaded for a result, not for a range
+        from devprof.host.assembling import Gathered, assembled, at_end  # numpy is loaded for a result, not for a range
 
-        first_id = 0 if self._queues is None else self._queues.first_id
-        gathered = Gathered(tuple(self._everything), first_id, self._started_ticks, stopped_ticks)
-        self._everything.clear()
-        self._queues = None
+        with self._copying:
+            first_id = self._first_id
+            parts, gone = at_end(self._everything, self._keeper)
+            self._everything.clear()
+            self._queues = None
+        gathered = Gathered(parts, first_id, self._started_ticks, stopped_ticks, gone=gone)
         return assembled(gathered, functions, self._threads(), self._counts(), self._notes(is_forked))
+
+    def snapshot(self, since_ticks: int) -> HostRecording:
+        """Return what has been recorded so far, of ranges and memory; recording goes on. Callable from any thread.
+
+        Args:
+            since_ticks: ranges that ended before, and memory reports before, are left out.
+
+        Raises:
+            SessionError: it is not recording.
+        """
+        from devprof.host.assembling import Gathered, assembled, so_far
+        from devprof.host.cutting import since
+
+        with self._copying:
+            if self._state != "recording" or self._queues is None:
+                raise SessionError(f"this recorder is {self._state}, expected one that is recording")
+            parts, gone, left_out = so_far(self._everything, self._keeper, since_ticks)
+            gathered = Gathered(parts, self._first_id, self._started_ticks, self._clock(), left_out, gone)
+        return since(assembled(gathered, None, {}, self._counts(), self._notes(False)), since_ticks)
 
     def memory_reporter(self, backend: str) -> MemoryReporter:
         """Return what a plugin reports the memory of its devices to; see `devprof.contract.MemoryReporter`."""
@@ -153,7 +178,7 @@ class HostRecorder:
         options = self.options
         self.prepare()
         first_id = next_ids()
-        self._queues = ThreadQueues(self._clock, options.record_shapes, self._everything, first_id)
+        self._queues = self._new_queues(first_id)
         if options.record_ranges:
             _provider.begin(first_id)
             self._outer_provider = correlation.set_provider(_provider)
@@ -164,6 +189,19 @@ class HostRecorder:
         with GATE.lock:
             GATE.count_late = self._count_late
             self._open(True)
+
+    def _new_queues(self, first_id: int) -> ThreadQueues:
+        limits, shapes = self.options.limits, self.options.record_shapes
+        if limits is None:
+            return ThreadQueues(self._clock, shapes, self._everything, first_id)
+        from devprof.host.keeping import Keeper, KeptQueues
+
+        self._keeper = Keeper(limits)
+        return KeptQueues(self._clock, shapes, self._keeper, first_id)
+
+    @property
+    def _first_id(self) -> int:
+        return 0 if self._queues is None else self._queues.first_id
 
     def _end(self) -> None:
         global _active
@@ -207,12 +245,13 @@ class HostRecorder:
     def _notes(self, is_forked: bool) -> tuple[str, ...]:
         forked = ("This process was forked from the one that records; nothing was recorded here.",) if is_forked else ()
         tracer = () if self._tracer is None else tuple(self._tracer.notes)
-        return (*forked, *tracer, *(self._mirrors.notes if self._mirrors is not None else ()))
+        kept = () if self._keeper is None else tuple(self._keeper.notes)
+        return (*forked, *kept, *tracer, *(self._mirrors.notes if self._mirrors is not None else ()))
 
     def _forked(self) -> None:
         # nothing is recorded in the child; what was recorded before the fork is the parent's
         self._state = "forked"
-        self._everything = []
+        self._everything, self._keeper, self._copying = [], None, threading.Lock()
         if self.options.record_ranges:
             unwrap_pools()
             correlation.set_provider(self._outer_provider)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # numpy is loaded when a recording is made, not when a range is entered
     from devprof.model import ActivityBatch
+    from devprof.store.limits import Limits
+    from devprof.store.totals import Totals
 
 __all__ = ["HOST_TICKS", "HostOptions", "HostRecording"]
 
@@ -25,6 +27,7 @@ class HostOptions:
         with_stack: trace Python functions.
         with_modules: name the module whose call a function is (only with `with_stack`).
         record_ranges: keep ranges; without it, only memory and functions are kept, and no ids are given.
+        limits: how much to keep, but of functions, which have a limit of their own; None: everything.
     """
 
     record_shapes: bool = False
@@ -32,6 +35,7 @@ class HostOptions:
     with_stack: bool = False
     with_modules: bool = False
     record_ranges: bool = True
+    limits: Limits | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +59,8 @@ class HostRecording:
         notes: one sentence for each thing that the reader should know.
         started_ticks: when recording began.
         stopped_ticks: when it ended; the end of every range that was still open.
+        complete_since_ticks: from when on everything is there; None: since the start. So are ranges that were open then.
+        totals: sums over all ranges, also those that are not here, in ticks, where they are added up.
     """
 
     ranges: ActivityBatch
@@ -65,3 +71,5 @@ class HostRecording:
     notes: tuple[str, ...] = ()
     started_ticks: int = 0
     stopped_ticks: int = 0
+    complete_since_ticks: int | None = None
+    totals: Totals | None = None

@@ -5,6 +5,7 @@ Most ranges look like one before: a range keeps the number of its signature, and
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any, NamedTuple
@@ -64,6 +65,14 @@ class Signatures:
         self._numbers: dict[tuple[Any, ...], int] = {}
         self._first = 0
         self._written: list[str] = []
+        self._writing = threading.RLock()
+
+    def copied(self) -> Signatures:
+        """Return what has been seen so far, for another thread."""
+        copy = Signatures()
+        with self._writing:
+            copy._numbers, copy._first, copy._written = dict(self._numbers), self._first, self._written[:]
+        return copy
 
     def number(self, inputs: Sequence[object]) -> int:
         """Return the number of what `inputs` look like. Keeps none of them; never raises."""
@@ -83,9 +92,10 @@ class Signatures:
 
     def _add(self, key: tuple[Any, ...]) -> int:
         if len(self._numbers) >= MAX_KEPT:
-            self._written.append(_in_words(self._numbers))
-            self._first += len(self._numbers)
-            self._numbers = {}
+            with self._writing:
+                self._written.append(_in_words(self._numbers))
+                self._first += len(self._numbers)
+                self._numbers = {}
         # a stranger's `__eq__` may find now what it did not find before: then that one's number stands
         return self._numbers.setdefault(key, self._first + len(self._numbers))
 

@@ -80,6 +80,12 @@ class Totals:
         for key, *numbers in ([int(number) for number in row] for row in rows):
             self._merge((key & 255, strings[key >> 8]), (numbers[0], numbers[1], numbers[2], numbers[3]))
 
+    def copied(self) -> Totals:
+        """Return the same sums, which later records do not change."""
+        copy = Totals()
+        copy._sums = dict(self._sums)
+        return copy
+
     def merge(self, other: Totals) -> None:
         """Add the sums of another one, on the same clock."""
         for key, numbers in other._sums.items():
