@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ __all__ = ["joined", "load", "load_kineto", "load_nsys", "load_nvprof"]
 
 _Longs = npt.NDArray[np.int64]
 _Mask = npt.NDArray[np.bool_]
+
+_REPEATED = "calls and device work have their launch number for an op id, as older Kineto wrote it; they belong to the op around the call"
 
 _STARTS_WORK = ("aunch", "emcpy", "emset")
 """What the names of calls have in common that start device work, of whatever vendor."""
@@ -94,7 +97,8 @@ def joined(trace: Trace, *, with_arrows: bool = False) -> Trace:
     """Return a trace from a file with parents, and with what follows from them.
 
     Host events get the innermost event around them as parent. Device work gets its launch, else the op that its id names.
-    Where the file gives no op ids, a launch takes the id of the nearest range around it, and device work that of its launch.
+    Where the file gives no op ids, a launch takes the id of the nearest range around it, and device work that of its launch; so
+    it is where older Kineto wrote the launch number in their place, which a note in the facts says.
 
     Args:
         trace: as a reader returns it: the events of a row in the order of entering.
@@ -105,14 +109,23 @@ def joined(trace: Trace, *, with_arrows: bool = False) -> Trace:
     host = np.flatnonzero(role.host)
     above = nest(trace.start_ns[host], trace.end_ns[host], trace.row[host].astype(np.int64))
     parent[host] = np.where(above >= 0, host[above], -1)
-    linked = _linked_ranges(trace, role, parent)
+    around = _ranges_around(role, parent)
+    repeated = _repeat_launch_numbers(trace, role, around)
+    linked = np.where(role.launches | role.device, 0, trace.linked) if repeated else trace.linked
+    linked = np.where((linked == 0) & (around >= 0) & (role.ranges | role.launches), trace.id[around], linked)
     launch = _launches(trace, role)
     linked = np.where((linked == 0) & (launch >= 0), linked[launch], linked)
     parent = np.where(role.device, _work_parents(trace, role, launch, linked), parent)
     columns: dict[str, Any] = {"parent": parent.astype(np.int32), "linked": linked}
     if with_arrows:
         columns |= _arrows(trace, launch)
-    return replace(trace, **columns)
+    return replace(trace, **columns, facts=_noted(trace.facts, _REPEATED) if repeated else trace.facts)
+
+
+def _noted(facts: Mapping[str, object], note: str) -> dict[str, object]:
+    file = facts.get("file")
+    account: dict[str, Any] = dict(file) if isinstance(file, Mapping) else {}
+    return {**facts, "file": {**account, "notes": [*account.get("notes", ()), note]}}
 
 
 class _Roles:
@@ -131,17 +144,24 @@ def _of(*roles: Role) -> list[int]:
     return [int(kind) for kind in ActivityType if kind.role in roles]
 
 
-def _linked_ranges(trace: Trace, role: _Roles, parent: _Longs) -> _Longs:
-    """Return the op ids, with those of ranges and launches that the file leaves open taken from the range around them."""
+def _ranges_around(role: _Roles, parent: _Longs) -> _Longs:
+    """Return the innermost op or user range around each event: (n,) index, -1: none."""
     up = parent
     while True:
         passing = np.flatnonzero((up >= 0) & ~role.ranges[up])
         if not len(passing):
-            break
+            return up
         up = up.copy()
         up[passing] = parent[up[passing]]
-    wanting = (trace.linked == 0) & (up >= 0) & (role.ranges | role.launches)
-    return np.where(wanting, trace.id[up], trace.linked)
+
+
+def _repeat_launch_numbers(trace: Trace, role: _Roles, around: _Longs) -> bool:
+    """Say whether the op ids of calls and device work are their own launch numbers, and not those of the ops around calls."""
+    linked = np.flatnonzero((role.launches | role.device) & (trace.linked != 0))
+    if not len(linked) or (trace.linked[linked] != trace.id[linked]).any():
+        return False
+    calls = linked[role.launches[linked] & (around[linked] >= 0)]
+    return 2 * np.count_nonzero(trace.linked[calls] == trace.id[around[calls]]) < len(calls)
 
 
 def _launches(trace: Trace, role: _Roles) -> _Longs:

@@ -322,6 +322,30 @@ def test_a_kernel_belongs_to_the_op_of_its_id_and_not_to_one_with_its_launch_num
     assert trace.linked[trace.named("k")].tolist() == [41]
 
 
+def test_launch_numbers_in_place_of_op_ids_as_older_kineto_wrote_them_lead_to_no_op(read: Read) -> None:
+    def launched(number: int, ts: int) -> list[dict[str, Any]]:
+        ids = {"External id": number, "correlation": number}
+        call = {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 2, "ts": ts, "dur": 1}
+        kernel = {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": ts + 5, "dur": 1}
+        return [{**call, "args": ids}, {**kernel, "args": ids}]
+
+    ops = [_slice("A", 1, 9, args={"External id": 41}), _slice("B", 20, 9, args={"External id": 2})]
+    trace = joined(read([*ops, *launched(2, 3), *launched(41, 23), *launched(50, 40)]))
+    owners = {41: "A", 2: "B", 0: None}
+    found = {int(trace.id[at]): owners[int(trace.linked[at])] for at in trace.named("k")}
+    assert found == {2: "A", 41: "B", 50: None}
+    (note,) = trace.facts["file"]["notes"]  # type: ignore[index]
+    assert note.startswith("calls and device work have their launch number for an op id")
+
+
+def test_an_op_id_that_happens_to_be_the_launch_number_is_one_where_the_op_around_the_call_has_it(read: Read) -> None:
+    ids = {"External id": 41, "correlation": 41}
+    call = {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 2, "ts": 3, "dur": 1}
+    trace = joined(read([_slice("A", 1, 9, args={"External id": 41}), {**call, "args": ids}]))
+    assert trace.linked.tolist() == [0, 41]
+    assert trace.facts["file"]["notes"] == []  # type: ignore[index]
+
+
 def test_device_work_without_launch_hangs_under_its_op(read: Read) -> None:
     kernel = {
         "ph": "X",
