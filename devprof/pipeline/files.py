@@ -24,7 +24,11 @@ __all__ = ["joined", "load", "load_kineto", "load_nsys", "load_nvprof"]
 _Longs = npt.NDArray[np.int64]
 _Mask = npt.NDArray[np.bool_]
 
-_REPEATED = "calls and device work have their launch number for an op id, as older Kineto wrote it; they belong to the op around the call"
+_REPEATED = (
+    "calls and device work have their launch number for an op id, as older Kineto wrote it; "
+    "they belong to the op around the call"
+)
+"""Note in the facts of such a file."""
 
 _STARTS_WORK = ("aunch", "emcpy", "emset")
 """What the names of calls have in common that start device work, of whatever vendor."""
@@ -161,7 +165,7 @@ def _repeat_launch_numbers(trace: Trace, role: _Roles, around: _Longs) -> bool:
     if not len(linked) or (trace.linked[linked] != trace.id[linked]).any():
         return False
     calls = linked[role.launches[linked] & (around[linked] >= 0)]
-    return 2 * np.count_nonzero(trace.linked[calls] == trace.id[around[calls]]) < len(calls)
+    return 2 * int(np.count_nonzero(trace.linked[calls] == trace.id[around[calls]])) < len(calls)
 
 
 def _launches(trace: Trace, role: _Roles) -> _Longs:
