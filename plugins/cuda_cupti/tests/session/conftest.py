@@ -1,0 +1,93 @@
+"""What the tests of a session share: a stand-in for the library, and a session driven as devprof drives one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cuda_cupti.capture import Client
+from cuda_cupti.profiler import CudaProfiler, Source
+
+from devprof.contract import SessionConfig
+from devprof.model import ActivityBatch, ActivityType, GenericTraceActivity
+
+sys.path.insert(0, str(Path(__file__).parent / "support"))
+
+from stand_in import StandIn  # found by the line above
+
+
+class KeepingLogger:
+    """An `ActivityLogger` that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.batches: list[ActivityBatch] = []
+        self.dropped: list[tuple[int | None, str]] = []
+
+    def handle_activity(self, activity: GenericTraceActivity) -> None:
+        raise AssertionError("the plugin hands over batches")
+
+    def handle_activities(self, batch: ActivityBatch) -> None:
+        self.batches.append(batch)
+
+    def handle_device_info(self, info: object) -> None:
+        raise AssertionError("the plugin names its rows by the getters")
+
+    handle_resource_info = handle_device_info
+
+    def handle_dropped(self, count: int | None, reason: str) -> None:
+        self.dropped.append((count, reason))
+
+    def of(self, *types: ActivityType) -> list[GenericTraceActivity]:
+        found = [activity for batch in self.batches for activity in batch.activities()]
+        return [activity for activity in found if not types or activity.activity_type in types]
+
+
+def process(session: Any) -> KeepingLogger:
+    logger = KeepingLogger()
+    session.process_trace(logger, lambda _: True, 0, 2**62)
+    return logger
+
+
+@pytest.fixture
+def stand_in() -> StandIn:
+    return StandIn()
+
+
+@pytest.fixture
+def client(stand_in: StandIn) -> Client:
+    return Client(stand_in.access())
+
+
+@pytest.fixture
+def profiler(client: Client) -> CudaProfiler:
+    return CudaProfiler(lambda: Source(client, is_alone=lambda host: None))
+
+
+@pytest.fixture
+def configure(profiler: CudaProfiler) -> Callable[..., Any]:
+    def make(*types: ActivityType) -> Any:
+        return profiler.configure(set(types) or set(profiler.available_activities()), SessionConfig(host="python"))
+
+    return make
+
+
+@pytest.fixture
+def capture(configure: Callable[..., Any]) -> Callable[..., KeepingLogger]:
+    def run(work: Callable[[Any], object], *types: ActivityType) -> KeepingLogger:
+        session = configure(*types)
+        session.start()
+        work(session)
+        session.stop()
+        logger = process(session)
+        logger.session = session  # type: ignore[attr-defined]
+        return logger
+
+    return run
+
+
+@pytest.fixture(name="process")
+def process_fixture() -> Callable[[Any], KeepingLogger]:
+    return process

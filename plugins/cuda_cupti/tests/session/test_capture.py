@@ -1,0 +1,185 @@
+"""A capture switches on what it needs in the order that loses nothing, and leaves everything as it was."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from cuda_cupti.capture import Client
+from cuda_cupti.errors import CudaUnavailableError
+from cuda_cupti.layouts import ActivityKind
+from cuda_cupti.profiler import CudaProfiler, Source
+
+from devprof.contract import ClockDomain, SessionConfig, TraceStatus
+from devprof.model import ActivityType
+
+K = ActivityKind
+KERNEL = ActivityType.CONCURRENT_KERNEL
+
+
+def _positions(log: list[tuple[Any, ...]], *calls: tuple[Any, ...]) -> list[int]:
+    return [max(i for i, call in enumerate(log) if call == wanted) for wanted in calls]
+
+
+def test_the_stop_goes_from_the_calls_through_the_devices_to_the_last_buffer(stand_in: Any, capture: Any) -> None:
+    marks = []
+
+    def work(session: Any) -> None:
+        stand_in.kernel()
+        marks.append(len(stand_in.log))
+
+    capture(work)
+    log = stand_in.log[marks[0] :]
+    steps = [
+        log.index(("cuptiActivityDisable", K.RUNTIME)),
+        log.index(("cuCtxSynchronize", None)),
+        log.index(("cuptiActivityFlushAll", 0)),
+        log.index(("cuptiActivityDisable", K.CONCURRENT_KERNEL)),
+        log.index(("cuptiActivityFlushAll", 1)),
+        log.index(("cuptiActivityGetNumDroppedRecords", None)),
+    ]
+    assert steps == sorted(steps)
+    assert log.count(("cuCtxSynchronize", None)) == 2  # both devices
+
+
+def test_nothing_of_cupti_is_switched_on_before_the_start_or_left_on_after_the_stop(
+    stand_in: Any, configure: Callable[..., Any]
+) -> None:
+    before = (set(), 0, {5: 0, 9: 1}, 0)
+    session = configure()
+    assert (stand_in.enabled, stand_in.thread_ids, stand_in.attributes, stand_in.subscriber) == before
+    session.start()
+    assert (K.CONCURRENT_KERNEL in stand_in.enabled, stand_in.thread_ids, stand_in.attributes[5]) == (True, 1, 1)
+    session.stop()
+    assert (stand_in.enabled, stand_in.thread_ids, stand_in.attributes, stand_in.subscriber) == before
+
+
+@pytest.mark.parametrize("function", ["cuptiActivityRegisterCallbacks", ("cuptiActivityEnable", K.CONCURRENT_KERNEL)])
+def test_a_start_that_fails_puts_everything_back_and_says_what_is_involved(
+    stand_in: Any, configure: Callable[..., Any], function: Any
+) -> None:
+    threads = threading.active_count()
+    session = configure()
+    stand_in.fail[function] = 35
+    with pytest.raises(CudaUnavailableError) as raised:
+        session.start()
+    said = str(raised.value)
+    parts = ["ERR_NVGPUCTRPERM", "NVreg_RestrictProfilingToAdminUsers=0", "Stand-in GPU", "CUDA 13.0", "libcupti.so.13"]
+    assert [part for part in parts if part not in said] == []
+    assert (stand_in.enabled, stand_in.thread_ids, stand_in.attributes[5], threading.active_count()) == (
+        set(),
+        0,
+        0,
+        threads,
+    )
+    session.stop()
+    stand_in.fail.clear()
+    again = configure()
+    again.start()
+    again.stop()
+
+
+def test_a_kind_that_cannot_be_switched_on_is_told_and_the_others_are_recorded(stand_in: Any, capture: Any) -> None:
+    stand_in.fail["cuptiActivityEnable", K.MEMCPY2] = 27
+    logger = capture(lambda session: stand_in.kernel())
+    assert len(logger.of(KERNEL)) == 1
+    (error,) = logger.session.errors()
+    assert error.startswith("cuptiActivityEnable(MEMCPY2) answered 27")
+
+
+def test_one_capture_at_a_time_can_record(configure: Callable[..., Any]) -> None:
+    first, second = configure(), configure()
+    first.start()
+    with pytest.raises(CudaUnavailableError, match="another capture"):
+        second.start()
+    second.stop()
+    first.stop()
+    second.start()
+    second.stop()
+    assert second.status() is TraceStatus.PROCESSING
+
+
+def test_another_client_that_registered_in_between_does_not_keep_the_records(stand_in: Any, capture: Any) -> None:
+    assert len(capture(lambda session: stand_in.kernel()).of(KERNEL)) == 1
+    stand_in._callbacks = (None, None)  # as torch.profiler does at each start: the later registration wins
+    assert len(capture(lambda session: stand_in.kernel()).of(KERNEL)) == 1
+
+
+def test_a_device_in_an_error_state_costs_no_records_and_is_named(stand_in: Any, capture: Any) -> None:
+    stand_in.broken_device = 1
+    logger = capture(lambda session: stand_in.kernel())
+    assert len(logger.of(KERNEL)) == 1
+    assert logger.session.errors() == ["device 1: CUDA_ERROR_OF_THE_STAND_IN (700) when it was waited for"]
+
+
+def test_buffers_that_cupti_keeps_are_told_and_do_not_turn_up_in_the_next_session(
+    stand_in: Any, capture: Any, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cuda_cupti.capture.UNFINISHED_WORK_S", 0.01)
+    monkeypatch.setattr("cuda_cupti.capture.LATE_BUFFERS_S", 0.01)
+    stand_in.holds = 0
+    logger = capture(lambda session: stand_in.kernel("kept"))
+    assert logger.of(KERNEL) == []
+    assert logger.session.errors() == ["CUPTI did not give 1 activity buffer(s) back; their records are lost"]
+
+    def work(session: Any) -> None:
+        stand_in.kernel("new")
+        stand_in.give_late()
+
+    after = capture(work)
+    assert [one.activity_name for one in after.of(KERNEL)] == ["new"]
+    assert client.exchange.pool.strange == 0
+
+
+def test_a_push_that_cupti_refuses_is_counted(stand_in: Any, capture: Any) -> None:
+    stand_in.fail["cuptiActivityPushExternalCorrelationId"] = 1
+    logger = capture(lambda session: [session.push_correlation_id(1), stand_in.kernel()])
+    assert logger.session.errors() == ["CUPTI refused 1 external correlation id(s); their work belongs to no op"]
+
+
+def test_a_clock_that_is_not_the_hosts_is_measured_and_its_batches_say_so(
+    stand_in: Any, client: Client, process: Any
+) -> None:
+    offset = -5_000_000_000
+    real = stand_in._cuptiGetTimestamp
+
+    def shifted(found: Any) -> None:
+        real(found)
+        found[0] += offset
+
+    stand_in.functions["cuptiGetTimestamp"] = type(stand_in.functions["cuptiGetTimestamp"])(
+        lambda found: shifted(found) or 0
+    )
+    other = Client(stand_in.access())
+    session = CudaProfiler(lambda: Source(other, is_alone=lambda host: None)).configure(
+        {KERNEL}, SessionConfig(host="python")
+    )
+    assert session is not None
+    assert session.clock_domain() == ClockDomain("cupti", 1e9)
+    session.start()
+    stand_in.kernel()
+    session.stop()
+    assert {batch.clock for batch in process(session).batches} == {"cupti"}
+
+
+def test_the_hosts_clock_needs_no_conversion(configure: Callable[..., Any]) -> None:
+    assert configure().clock_domain() is None
+
+
+def test_a_stop_by_another_thread_than_the_starts_is_as_good(stand_in: Any, configure: Any, process: Any) -> None:
+    session = configure()
+    for step in (session.start, stand_in.kernel, session.stop, session.stop):
+        thread = threading.Thread(target=step)
+        thread.start()
+        thread.join()
+    assert len(process(session).of(KERNEL)) == 1
+
+
+def test_the_report_names_releases_losses_and_doubts(stand_in: Any, capture: Any) -> None:
+    logger = capture(lambda session: stand_in.kernel())
+    facts = logger.session.get_metadata()
+    assert facts["CUPTI dropped records"] == 0
+    assert facts["CUPTI libcupti"] == "/stand-in/libcupti.so.13 (given by a test), CUDA 13.0 (CUPTI API 130001)"
+    assert "CUPTI notes" not in facts

@@ -1,0 +1,338 @@
+"""Where CUDA cannot be traced, one message says why and what to do, and nothing else suffers."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from cuda_cupti import access, coexistence, discovery
+from cuda_cupti.access import calibrated, open_cupti
+from cuda_cupti.binding import Cupti
+from cuda_cupti.discovery import Found, find_libcupti
+from cuda_cupti.driver import Driver
+from cuda_cupti.errors import NO_DRIVER, CudaUnavailableError, CuptiError, advice_for
+from cuda_cupti.profiler import CudaProfiler
+from stand_in import StandIn
+
+ROOT = Path(__file__).parents[4]
+
+
+def _has_driver() -> bool:
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
+without_driver = pytest.mark.skipif(_has_driver(), reason="this machine has an NVIDIA driver")
+
+_PROGRAM = """
+import json, pathlib, sys, warnings
+warnings.simplefilter("error")
+from devprof.registry import discover, register
+import cuda_cupti.plugin, devprof
+if "cuda" not in [one.name for one in discover().profilers]:
+    register(cuda_cupti.plugin, "cuda")
+from openreg_sim.runtime import runtime
+for _ in range(2):
+    with devprof.profile(activities=["cpu", "openreg", "cuda"], host="python") as prof:
+        with devprof.record_function("work"):
+            runtime().launch("k", flops=1e6)
+maps = pathlib.Path("/proc/self/maps").read_text()
+print(json.dumps({"kernels": len(prof.trace.named("k")), "touched": "libcupti" in maps, "torch": "torch" in sys.modules,
+                  "failures": prof.report.ledgers.get("cuda").failures if "cuda" in prof.report.ledgers else []}))
+"""
+
+
+@without_driver
+def test_without_a_driver_one_sentence_says_so_and_the_other_plugins_record_and_libcupti_is_not_touched() -> None:
+    paths = [str(ROOT), str(ROOT / "plugins/cuda_cupti"), str(ROOT / "plugins/openreg_sim")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM], env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"kernels": 1, "touched": False, "torch": False, "failures": []}
+    assert done.stderr.splitlines() == [NO_DRIVER]
+
+
+def test_a_message_says_what_failed_what_it_means_and_survives_pickling() -> None:
+    error = CuptiError(39, "cuptiSubscribe", "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED")
+    expected = (
+        "cuptiSubscribe answered 39 (CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED). Another profiler holds CUPTI"
+    )
+    assert str(error).startswith(expected)
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (2, "does not know this GPU"),
+        (14, "subscriber API"),
+        (15, "does not work with this driver"),
+        (23, "Another profiler"),
+        (27, "does not have the feature"),
+        (33, "virtual GPU"),
+        (35, "NVreg_RestrictProfilingToAdminUsers=0"),
+        (39, "Another profiler"),
+        (40, "virtual GPU"),
+        (41, "confidential"),
+        (42, "CMP"),
+        (43, "MIG"),
+        (44, "SLI"),
+        (45, "WSL"),
+        (999, "--gpus all"),
+    ],
+)
+def test_every_result_that_a_user_can_do_something_about_says_what(code: int, words: str) -> None:
+    assert words in advice_for(code)
+
+
+def test_a_result_that_nobody_knows_is_still_a_message() -> None:
+    assert str(CuptiError(12345, "cuptiX")) == "cuptiX answered 12345 (no name known)."
+
+
+# -- finding the file -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def nothing_loaded(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    monkeypatch.setattr(discovery, "loaded_copies", list)
+    monkeypatch.setattr(discovery, "_of_pathfinder", lambda: iter(()))
+    monkeypatch.delenv(discovery.PATH_VARIABLE, raising=False)
+    for variable in ("CUDA_HOME", "CUDA_PATH"):
+        monkeypatch.delenv(variable, raising=False)
+    return monkeypatch
+
+
+def _wheel(folder: Path, inside: str = "nvidia/cu13/lib", name: str = "libcupti.so.13") -> Path:
+    path = folder / inside / name
+    path.parent.mkdir(parents=True)
+    path.touch()
+    return path
+
+
+def test_the_file_that_the_variable_names_goes_first(tmp_path: Path, nothing_loaded: pytest.MonkeyPatch) -> None:
+    named, other = _wheel(tmp_path / "a"), _wheel(tmp_path / "b")
+    nothing_loaded.syspath_prepend(str(tmp_path / "b"))
+    nothing_loaded.setenv("DEVPROF_LIBCUPTI", str(named))
+    assert find_libcupti() == Found(str(named), "DEVPROF_LIBCUPTI")
+    nothing_loaded.delenv("DEVPROF_LIBCUPTI")
+    assert find_libcupti() == Found(str(other), f"NVIDIA's wheel in {tmp_path / 'b'}")
+
+
+def test_a_variable_that_names_nothing_or_a_second_copy_is_refused(
+    tmp_path: Path, nothing_loaded: pytest.MonkeyPatch
+) -> None:
+    nothing_loaded.setenv("DEVPROF_LIBCUPTI", str(tmp_path / "none.so"))
+    with pytest.raises(CudaUnavailableError, match="there is no such file"):
+        find_libcupti()
+    nothing_loaded.setenv("DEVPROF_LIBCUPTI", str(_wheel(tmp_path)))
+    nothing_loaded.setattr(discovery, "loaded_copies", lambda: ["/other/libcupti.so.13"])
+    with pytest.raises(CudaUnavailableError, match=r"/other/libcupti\.so\.13 is loaded already"):
+        find_libcupti()
+
+
+def test_what_is_loaded_already_is_taken_before_anything_else(
+    tmp_path: Path, nothing_loaded: pytest.MonkeyPatch
+) -> None:
+    _wheel(tmp_path)
+    nothing_loaded.syspath_prepend(str(tmp_path))
+    nothing_loaded.setattr(discovery, "loaded_copies", lambda: ["/torchs/libcupti.so.13"])
+    assert find_libcupti() == Found("/torchs/libcupti.so.13", "loaded already")
+    nothing_loaded.setattr(discovery, "loaded_copies", lambda: ["/a/libcupti.so.13", "/b/libcupti.so.13"])
+    with pytest.raises(CudaUnavailableError, match="2 copies of libcupti are loaded"):
+        find_libcupti()
+
+
+def test_a_toolkit_and_the_wheel_of_cuda_12_are_found(tmp_path: Path, nothing_loaded: pytest.MonkeyPatch) -> None:
+    toolkit = _wheel(tmp_path / "cuda", "extras/CUPTI/lib64")
+    nothing_loaded.setenv("CUDA_HOME", str(tmp_path / "cuda"))
+    nothing_loaded.setattr(sys, "path", [])
+    assert find_libcupti().path == str(toolkit)
+    wheel = _wheel(tmp_path / "site", "nvidia/cuda_cupti/lib", "libcupti.so.12")
+    nothing_loaded.setattr(sys, "path", [str(tmp_path / "site")])
+    assert (find_libcupti().path, find_libcupti().major) == (str(wheel), 12)
+
+
+def test_copies_are_told_by_their_files_and_not_by_their_mappings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maps = tmp_path / "maps"
+    files = (
+        "/a b/libcupti.so.2025.3.1",
+        "/a b/libcupti.so.2025.3.1",
+        "/x/libcupti.so.13 (deleted)",
+        "/x/libcupti_h.so",
+        "[heap]",
+    )
+    lines = [f"7f0{i}000-7f0{i}fff r-xp 0000 08:01 {i}   {file}" for i, file in enumerate(files)]
+    maps.write_text("\n".join([*lines, "7f-8f rw-p 0000 00:00 0"]))
+    monkeypatch.setattr(discovery, "_MAPS", maps)
+    assert discovery.loaded_copies() == ["/a b/libcupti.so.2025.3.1", "/x/libcupti.so.13"]
+
+
+# -- opening it -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def opening(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> StandIn:
+    monkeypatch.setattr(access, "_open", access._open.__wrapped__)
+    monkeypatch.setattr(access, "load_driver", lambda: Driver(stand_in.driver_functions))
+    monkeypatch.setattr(access, "find_libcupti", lambda: Found("/x/libcupti.so.13", "a test"))
+    monkeypatch.setattr(access, "functions_of", lambda library: stand_in.functions)
+    monkeypatch.setattr(access, "loaded_copies", lambda: ["/x/libcupti.so.13"])
+    monkeypatch.setattr(access.ctypes, "CDLL", lambda path: path)
+    return stand_in
+
+
+def test_opening_asks_the_driver_before_anything_of_cupti_is_called(opening: StandIn) -> None:
+    opened = open_cupti()
+    names = [name for name, _ in opening.log]
+    assert names.index("cuInit") < names.index("cuptiGetVersion")
+    assert (opened.cupti.version, sorted(opened.devices), opened.doubts) == (130001, [0, 1], ())
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [(100, "shows no GPU"), (3, "before a fork"), (803, "different releases"), (999, "failed to start")],
+)
+def test_a_driver_that_does_not_start_is_the_cause_and_cupti_is_not_called(
+    opening: StandIn, code: int, words: str
+) -> None:
+    opening.fail["cuInit"] = code
+    with pytest.raises(CudaUnavailableError, match=words):
+        open_cupti()
+    assert [name for name, _ in opening.log if name.startswith("cupti")] == []
+
+
+def test_a_driver_older_than_the_library_is_refused_before_it_is_called(
+    opening: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access, "find_libcupti", lambda: Found("/x/libcupti.so.14", "a test"))
+    with pytest.raises(CudaUnavailableError, match=r"too old for CUPTI 14 .* supports CUDA 13\.0"):
+        open_cupti()
+    assert [name for name, _ in opening.log if name.startswith("cupti")] == []
+
+
+def test_a_second_copy_in_the_process_is_refused(opening: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access, "loaded_copies", lambda: ["/x/libcupti.so.13", "/y/libcupti.so.13"])
+    with pytest.raises(CudaUnavailableError, match="two libcupti are loaded"):
+        open_cupti()
+
+
+def test_a_library_that_answers_nothing_says_what_it_answered(opening: StandIn) -> None:
+    opening.fail["cuptiGetVersion"] = 999
+    with pytest.raises(CuptiError, match="cuptiGetVersion answered 999"):
+        open_cupti()
+
+
+def test_a_library_older_than_cuda_12_8_is_refused() -> None:
+    old = StandIn()
+    old.version = 18
+    with pytest.raises(CudaUnavailableError, match=r"older than CUDA 12\.8"):
+        calibrated(Cupti(old.functions))
+
+
+def test_lengths_are_believed_as_the_library_has_them_and_a_difference_is_a_doubt() -> None:
+    library = StandIn()
+    library.layout = type(library.layout)(130001, {**library.layout.strides, 10: 224})
+    layout, doubts = calibrated(Cupti(library.functions))
+    assert (layout.strides[10], doubts) == (224, ("CONCURRENT_KERNEL: 224 bytes, expected 216",))
+
+
+def test_a_library_that_does_not_step_is_read_by_the_published_lengths() -> None:
+    library = StandIn()
+    library.fail["cuptiActivityGetNextRecord"] = 999
+    layout, doubts = calibrated(Cupti(library.functions))
+    assert (layout.strides[10], len(doubts)) == (216, 1)
+
+
+def test_a_forked_child_is_refused_in_words(opening: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = access._open()
+    monkeypatch.setattr(access, "_open", lambda: (opened[0], opened[1] + 1))
+    with pytest.raises(CudaUnavailableError, match="forked after CUPTI was opened"):
+        open_cupti()
+
+
+# -- others in the process --------------------------------------------------------------------------------------------
+
+
+def _torch(*, cuda: str | None, records: bool) -> Any:
+    return SimpleNamespace(
+        version=SimpleNamespace(cuda=cuda), autograd=SimpleNamespace(_profiler_enabled=lambda: records)
+    )
+
+
+@pytest.mark.parametrize(
+    ("cuda", "records", "host", "refused"),
+    [
+        ("13.0", False, "python", None),
+        ("13.0", True, "python", "torch.profiler .Kineto. records in this process now"),
+        ("13.0", False, "torch", "Kineto holds CUPTI in this session.*devprof.trace_of"),
+        (None, False, "torch", None),
+    ],
+)
+def test_the_plugin_steps_aside_for_kineto_and_only_then(
+    monkeypatch: pytest.MonkeyPatch, cuda: str | None, records: bool, host: str, refused: str | None
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", _torch(cuda=cuda, records=records))
+    if refused is None:
+        coexistence.check_alone(host)
+    else:
+        with pytest.raises(CudaUnavailableError, match=refused):
+            coexistence.check_alone(host)
+
+
+@pytest.mark.parametrize(
+    ("module", "state", "name"),
+    [
+        ("jax._src.profiler", {"_profile_state": SimpleNamespace(profile_session=object())}, "jax.profiler"),
+        ("triton.profiler.flags", {"get_profiling_on": lambda: True}, "Triton's Proton"),
+    ],
+)
+def test_other_frameworks_profilers_are_named(
+    monkeypatch: pytest.MonkeyPatch, module: str, state: dict[str, Any], name: str
+) -> None:
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    monkeypatch.setitem(sys.modules, module, SimpleNamespace(**state))  # type: ignore[arg-type]
+    with pytest.raises(CudaUnavailableError, match=name):
+        coexistence.check_alone("python")
+
+
+def test_a_framework_that_cannot_be_asked_does_not_stand_in_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(autograd=SimpleNamespace()))  # type: ignore[arg-type]
+    coexistence.check_alone("python")
+
+
+def test_a_subscriber_is_found_and_no_subscription_is_kept(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    cupti = Cupti(stand_in.functions)
+    coexistence.probe_subscription(cupti)
+    assert stand_in.subscriber == 0
+    stand_in.subscriber = 1
+    monkeypatch.setenv("CUDA_INJECTION64_PATH", "/opt/nsys/libToolsInjection64.so")
+    with pytest.raises(CudaUnavailableError, match=r"libToolsInjection64\.so .* Another profiler holds CUPTI"):
+        coexistence.probe_subscription(cupti)
+    assert stand_in.subscriber == 1
+
+
+def test_with_torch_in_the_process_nobody_subscribes(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", _torch(cuda="13.0", records=False))
+    coexistence.probe_subscription(Cupti(stand_in.functions))
+    assert stand_in.calls["cuptiSubscribe"] == 0
+
+
+def test_what_the_plugin_is_needs_nothing_of_nvidia(stand_in: StandIn) -> None:
+    profiler = CudaProfiler()
+    assert (profiler.name(), profiler.capabilities().torch_device, stand_in.calls.total()) == ("cuda", None, 0)
