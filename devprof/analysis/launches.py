@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -10,12 +10,17 @@ import numpy.typing as npt
 from devprof.analysis.answer import Answer, Column
 from devprof.analysis.columns import Longs, distinct
 from devprof.analysis.segments import apart, begins, sorted_within
-from devprof.analysis.work import launch_of, places_of, work
+from devprof.analysis.work import launches_of, n_work, places_of
 from devprof.store import Trace
 
 __all__ = ["launch_latency", "queue_length"]
 
-Rows = npt.NDArray[np.int32]
+Ints = npt.NDArray[np.int32]
+Waits = tuple[Ints, Longs, Longs]
+"""Row, time of entering and of leaving a queue, ns."""
+Changes = tuple[Ints, Longs, Ints]
+"""Row, time in ns, and how much is queued from then on; by row and time."""
+_PART = 1 << 15
 _PARTS = {"min_ns": 0.0, "median_ns": 0.5, "p95_ns": 0.95, "max_ns": 1.0}
 
 
@@ -43,7 +48,7 @@ def launch_latency(trace: Trace) -> Answer:
         **{key: latency_ns[first + ((count - 1) * part).astype(np.int64)] for key, part in _PARTS.items()},
         "early": early[found],
     }
-    lost = len(work(trace)) - len(events)
+    lost = n_work(trace) - len(events)
     notes = (f"{lost} device records without a known launch are left out",) if lost else ()
     return Answer("launch latency", columns, notes)
 
@@ -53,48 +58,90 @@ def queue_length(trace: Trace) -> Answer:
 
     Columns: ``row`` (index of the stream's row), ``time_ns`` (Unix ns), ``queued`` (from that time on).
     """
-    events, launch = _launched(trace)
-    row, time_ns, change = _changes(trace.row[events], trace.start_ns[launch], trace.start_ns[events], len(trace.rows))
-    queued = np.cumsum(change, dtype=np.int64)  # what enters a stream leaves it: the next one begins with 0
-    last = np.append(begins(row)[1:] | (time_ns[1:] != time_ns[:-1]), True)[: len(row)]
-    at = np.flatnonzero(last)
-    return Answer("queue length", {"row": row[at], "time_ns": time_ns[at], "queued": queued[at]})
-
-
-def _changes(
-    row: Rows, enter_ns: Longs, leave_ns: Longs, n_rows: int
-) -> tuple[Longs, Longs, npt.NDArray[np.integer[Any]]]:
-    """Return, by row and time, when something enters (1) or leaves (-1) a queue; of what happens at once, leaving is first.
-
-    What does not leave after it entered is left out.
-    """
-    real = leave_ns > enter_ns
-    if not real.all():
-        row, enter_ns, leave_ns = row[real], enter_ns[real], leave_ns[real]
-    n = len(row)
-    low, high = (int(enter_ns.min()), int(leave_ns.max())) if n else (0, 0)
+    parts = [_waits(trace, slice(begin, begin + _PART)) for begin in range(0, len(trace), _PART)]
+    n_rows = len(trace.rows)
+    some = [part for part in parts if len(part[0])]
+    low = min((int(enter_ns.min()) for _, enter_ns, _ in some), default=0)
+    high = max((int(leave_ns.max()) for _, _, leave_ns in some), default=0)
     shift = apart(low, high, n_rows, factor=2)
-    if shift is None:
-        rows, time_ns, enters = np.tile(row, 2), np.concatenate([leave_ns, enter_ns]), np.repeat([-1, 1], n)
-        order = np.lexsort((enters, time_ns, rows))
-        return rows[order].astype(np.int64), time_ns[order], enters[order]
-    key = np.empty(2 * n, dtype=np.int64)
-    lift = shift[row]
-    np.add(lift, leave_ns, out=key[:n])
-    np.add(lift, enter_ns, out=key[n:])
-    key <<= 1
-    key[n:] |= 1
+    found = _far_apart(some) if shift is None else _lifted(some, shift)
+    return Answer("queue length", dict(zip(("row", "time_ns", "queued"), found, strict=True)))
+
+
+def _waits(trace: Trace, part: slice) -> Waits:
+    """Return of a part of the trace, for each piece of work that had to wait: its row, when it was launched, when it began."""
+    launch, at = launches_of(trace, part)
+    row, enter_ns, leave_ns = trace.row[part].take(at), trace.start_ns.take(launch), trace.start_ns[part].take(at)
+    real = leave_ns > enter_ns
+    return (row, enter_ns, leave_ns) if real.all() else (row[real], enter_ns[real], leave_ns[real])
+
+
+def _lifted(parts: Sequence[Waits], shift: Longs) -> Changes:
+    """Return the changes of all queues; by one sort over times, of which each row's are lifted above those of the one before.
+
+    The lowest bit of what is sorted says whether something enters; of what happens at once, leaving is first.
+
+    Args:
+        parts: what waited.
+        shift: (rows,) by how much to lift.
+    """
+    n = sum(len(row) for row, _, _ in parts)
+    key, count, at = np.empty(2 * n, dtype=np.int64), np.zeros(len(shift), dtype=np.int64), 0
+    for row, enter_ns, leave_ns in parts:
+        lift = shift.take(row)
+        count += np.bincount(row, minlength=len(shift))
+        leaving, entering = key[at : at + len(row)], key[n + at : n + at + len(row)]
+        np.left_shift(lift + leave_ns, 1, out=leaving)
+        np.left_shift(lift + enter_ns, 1, out=entering)
+        entering |= 1
+        at += len(row)
     key.sort(kind="stable")  # two runs of each row, most often
-    change = (key & 1).astype(np.int8)
-    change += change
-    change -= 1
-    key >>= 1
-    in_order = np.repeat(np.arange(n_rows), 2 * np.bincount(row, minlength=n_rows))
-    key -= shift[in_order]
-    return in_order, key, change
+    return _counted(key, shift, np.cumsum(2 * count))
+
+
+def _counted(key: Longs, shift: Longs, ends: Longs) -> Changes:
+    """Count what is in each queue, in parts that stay in the processor's cache; the times are written over the keys.
+
+    Args:
+        key: (2 n,) int64, sorted.
+        shift: (rows,) int64.
+        ends: (rows,) int64, where the keys of each row end.
+    """
+    rows, queued = np.empty(len(key), dtype=np.int32), np.empty(len(key), dtype=np.int32)
+    written = begin = 0
+    for row, end in enumerate(ends.tolist()):
+        waiting = 0
+        while begin < end:
+            stop = min(begin + _PART, end)
+            change = (key[begin:stop] & 1).astype(np.int32)
+            change += change
+            change -= 1
+            change[0] += waiting
+            length = np.cumsum(change, dtype=np.int32)
+            waiting = int(length[-1])
+            time_ns = key[begin:stop] >> 1
+            last = np.append(time_ns[1:] != time_ns[:-1], stop == end or key[stop] >> 1 != time_ns[-1])
+            time_ns -= shift[row]
+            if not last.all():
+                time_ns, length = time_ns[last], length[last]
+            into = slice(written, written + len(time_ns))
+            rows[into], key[into], queued[into] = row, time_ns, length
+            begin, written = stop, into.stop
+    return rows[:written], key[:written], queued[:written]
+
+
+def _far_apart(parts: Sequence[Waits]) -> Changes:
+    """Return the same as `_lifted` where times are so far apart that there is no room to lift them."""
+    row, enter_ns, leave_ns = (np.concatenate([part[side] for part in parts]) for side in range(3))
+    rows, time_ns, enters = np.tile(row, 2), np.concatenate([leave_ns, enter_ns]), np.repeat([-1, 1], len(row))
+    order = np.lexsort((enters, time_ns, rows))
+    rows, time_ns = rows[order], time_ns[order]
+    last = np.append(begins(rows)[1:] | (time_ns[1:] != time_ns[:-1]), True)
+    queued = np.cumsum(enters[order])  # what enters a stream leaves it: the next one begins with 0
+    return rows[last], time_ns[last], queued[last].astype(np.int32)
 
 
 def _launched(trace: Trace) -> tuple[Longs, Longs]:
-    events = work(trace)
-    launch = launch_of(trace, events)
-    return events[launch >= 0], launch[launch >= 0]
+    """Return the device work that has a launch, and its launches: (m,) int64 each, indices of events."""
+    launch, events = launches_of(trace, slice(None))
+    return events, launch.astype(np.int64)

@@ -23,6 +23,8 @@ __all__ = [
     "events_of_roles",
     "is_communication",
     "launch_of",
+    "launches_of",
+    "n_work",
     "places_of",
     "roles_of",
     "work",
@@ -38,6 +40,7 @@ for _kind in ActivityType:
 """(256,) uint8: of each kind of activity the index of its role in `ROLES`."""
 
 _IS_LAUNCH = np.equal(ROLE_OF_TYPE, _NUMBER[Role.LAUNCH])
+_IS_WORK = np.isin(ROLE_OF_TYPE, [_NUMBER[role] for role in (Role.KERNEL, Role.COPY, Role.SET)])
 
 
 def events_of_roles(trace: Trace, *roles: Role) -> Longs:
@@ -48,7 +51,12 @@ def events_of_roles(trace: Trace, *roles: Role) -> Longs:
 
 def work(trace: Trace) -> Longs:
     """Return the indices of the kernels, copies and sets, ascending."""
-    return events_of_roles(trace, Role.KERNEL, Role.COPY, Role.SET)
+    return np.flatnonzero(_IS_WORK.take(trace.activity_type))
+
+
+def n_work(trace: Trace) -> int:
+    """Return how many kernels, copies and sets there are."""
+    return int(np.count_nonzero(_IS_WORK.take(trace.activity_type)))
 
 
 def roles_of(trace: Trace, events: Longs) -> npt.NDArray[np.uint8]:
@@ -96,6 +104,22 @@ def launch_of(trace: Trace, events: Longs) -> Longs:
     known = parent >= 0
     known &= _IS_LAUNCH.take(trace.activity_type[parent])  # of -1, the last event's
     return parent if known.all() else np.where(known, parent, -1)
+
+
+def launches_of(trace: Trace, part: slice) -> tuple[npt.NDArray[np.int32], Longs]:
+    """Return the launches of a part's device work, where they are known, and the work's positions in the part: (m,) each.
+
+    Args:
+        trace: the trace.
+        part: which of its events.
+    """
+    at = np.flatnonzero(_IS_WORK.take(trace.activity_type[part]))
+    launch = trace.parent[part].take(at)
+    if not len(at):
+        return launch, at
+    known = launch >= 0
+    known &= _IS_LAUNCH.take(trace.activity_type.take(launch, mode="wrap"))  # of -1, the last event's
+    return (launch, at) if known.all() else (launch[known], at[known])
 
 
 def by_group(groups: npt.NDArray[np.integer[Any]]) -> Iterator[tuple[int, Longs]]:
