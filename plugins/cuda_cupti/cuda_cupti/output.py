@@ -80,7 +80,7 @@ def to_batches(
         ValueError: the buffers are of libraries with different layouts.
     """
     whole = merged(records)
-    facts = {**devices_of(whole), **(devices or {})}
+    facts = {at: one for at, one in {**devices_of(whole), **(devices or {})}.items() if at < _MOST_DEVICES}
     lost: Counter[str] = Counter()
     batches, filtered = _batches(whole, facts, types, external or ExternalKinds(), lost)
     batches = [batch for batch in batches if len(batch)]
