@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from devprof.analysis.answer import Answer, Column
-from devprof.analysis.intervals import Longs, covered_at, union
+from devprof.analysis.intervals import Longs
 from devprof.analysis.segments import begins, order_within, run_sums, running_max
 from devprof.analysis.work import by_group, launch_of, places_of, work
 from devprof.store import Trace
@@ -126,11 +126,19 @@ def _gaps_of(trace: Trace, streams: _Streams) -> Gaps:
     late[1:] &= streams.start_ns[1:] > streams.over_ns[:-1]
     at = np.flatnonzero(late)
     after, start_ns, end_ns = streams.events[at], streams.over_ns[at - 1], streams.start_ns[at]
-    return Gaps(after, start_ns, end_ns, _causes(trace, streams, after, start_ns, end_ns))
+    return Gaps(after, start_ns, end_ns, _causes(trace, streams, at, start_ns, end_ns))
 
 
-def _causes(trace: Trace, streams: _Streams, after: Longs, start_ns: Longs, end_ns: Longs) -> dict[str, Longs]:
-    launch = launch_of(trace, after)
+def _causes(trace: Trace, streams: _Streams, at: Longs, start_ns: Longs, end_ns: Longs) -> dict[str, Longs]:
+    """Share out gaps to their causes.
+
+    Args:
+        trace: the trace.
+        streams: its device work.
+        at: (m,) int64, positions in `streams` of the work that ends each gap.
+        start_ns, end_ns: (m,) int64, the gaps.
+    """
+    launch = launch_of(trace, streams.events[at])
     unknown = np.flatnonzero(launch < 0)
     before_ns = trace.start_ns[launch] if len(launch) else launch.copy()
     before_ns -= start_ns  # from the start of the gap to the launch
@@ -142,7 +150,7 @@ def _causes(trace: Trace, streams: _Streams, after: Longs, start_ns: Longs, end_
     host_wait[unknown] = 0
     rest -= host_wait
     dependency, between, untold = (np.zeros_like(rest) for _ in range(3))
-    elsewhere = _others_busy(trace, streams, after[queued], start_ns[queued], end_ns[queued])
+    elsewhere = _others_busy(trace, streams, at[queued], start_ns[queued])
     dependency[queued] = np.minimum(rest[queued], elsewhere)
     between[queued] = rest[queued] - dependency[queued]
     untold[unknown] = rest[unknown]
@@ -152,12 +160,63 @@ def _causes(trace: Trace, streams: _Streams, after: Longs, start_ns: Longs, end_
     return dict(zip(CAUSES, spent, strict=True))
 
 
-def _others_busy(trace: Trace, streams: _Streams, after: Longs, start_ns: Longs, end_ns: Longs) -> Longs:
-    """Return how much of each gap any stream of the same device was busy; the gap's own stream was not."""
-    busy = np.zeros(len(after), dtype=np.int64)
+def _others_busy(trace: Trace, streams: _Streams, at: Longs, start_ns: Longs) -> Longs:
+    """Return how much of each gap any stream of the same device was busy; the gap's own stream was not.
+
+    Args:
+        trace: the trace.
+        streams: its device work.
+        at: (k,) int64, positions in `streams` of the work that ends each gap.
+        start_ns: (k,) int64, when each gap begins.
+    """
+    busy = np.zeros(len(at), dtype=np.int64)
     places = places_of(trace, streams.events)
-    for place, mine in by_group(places_of(trace, after)):
-        here = slice(None) if (places == place).all() else places == place
-        device = union(streams.start_ns[here], streams.end_ns[here])
-        busy[mine] = covered_at(device, start_ns[mine], end_ns[mine])
+    for place, mine in by_group(places[at]):
+        here = np.flatnonzero(places == place)
+        work = at[mine]
+        if len(here) < len(places):
+            work = np.searchsorted(here, work)
+            device = _Busy(streams.start_ns[here], streams.end_ns[here])
+        else:
+            device = _Busy(streams.start_ns, streams.end_ns)
+        busy[mine] = device.before_work(work) - device.before(start_ns[mine])
     return busy
+
+
+class _Busy:
+    """How long a device had been busy at any time."""
+
+    def __init__(self, start_ns: Longs, end_ns: Longs) -> None:
+        """Take its work.
+
+        Args:
+            start_ns, end_ns: (m,) int64, in any order.
+        """
+        self._order = np.argsort(start_ns, kind="stable")
+        self._start_ns, end = start_ns[self._order], end_ns[self._order]
+        self._over_ns = np.maximum.accumulate(end)  # when each piece and all that began before it were over
+        free_ns = self._start_ns.copy()
+        np.maximum(free_ns[1:], self._over_ns[:-1], out=free_ns[1:])
+        self._total_ns = np.cumsum(np.maximum(end - free_ns, 0))  # of each piece and all that began before it
+
+    def before_work(self, work: Longs) -> Longs:
+        """Return how long it had been busy when some pieces began: (k,) int64, ns.
+
+        Args:
+            work: (k,) int64, indices of pieces as they were given.
+        """
+        at = np.empty(len(self._order), dtype=np.int64)
+        at[self._order] = np.arange(len(at))
+        at = at[work]
+        return self._at(at - 1, self._start_ns[at])
+
+    def before(self, time_ns: Longs) -> Longs:
+        """Return how long it had been busy at some times: (k,) int64, ns."""
+        return self._at(np.searchsorted(self._start_ns, time_ns, "left") - 1, time_ns)
+
+    def _at(self, begun: Longs, time_ns: Longs) -> Longs:
+        """Return the same, where the last piece that had begun is known, -1: none."""
+        spent = self._total_ns[begun]  # what began before a time covers all from there to where it is over
+        spent -= np.maximum(self._over_ns[begun] - time_ns, 0)
+        spent[begun < 0] = 0
+        return spent
