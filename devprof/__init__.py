@@ -9,6 +9,7 @@ Never: imports numpy, pluggy or torch, scans entry points or touches a device at
 from __future__ import annotations
 
 import importlib
+import os
 from typing import Any
 
 __version__ = "0.1.0"
@@ -31,6 +32,7 @@ _EXPORTS = {
     "report_out_of_memory": "devprof.host",
     "report_of": "devprof.capture",
     "last_report": "devprof.capture",
+    "on_demand": "devprof.trigger",
     "ProfilerAction": "devprof.profiler",
     "ProfilerActivity": "devprof.profiler",
     "profile": "devprof.profiler",
@@ -70,6 +72,7 @@ __all__ = [
     "load",
     "load_nsys",
     "load_nvprof",
+    "on_demand",
     "profile",
     "record_function",
     "report_memory",
@@ -87,6 +90,8 @@ def __getattr__(name: str) -> Any:
     room = _EXPORTS.get(name)
     if room is None:
         raise AttributeError(f"module 'devprof' has no attribute {name!r}")
+    if os.environ.get("DEVPROF_ON_DEMAND"):  # a program uses devprof, and its user wants to attach to it
+        importlib.import_module("devprof.trigger").start_if_asked()
     value = getattr(importlib.import_module(room), name)
     globals()[name] = value
     return value

@@ -7,6 +7,7 @@ import sys
 import typer
 
 from devprof import __version__
+from devprof.cli.attach import attach
 from devprof.cli.build import build
 from devprof.cli.conform import conform
 from devprof.cli.convert import convert
@@ -16,6 +17,8 @@ from devprof.cli.doctor import doctor
 from devprof.cli.merge import merge
 from devprof.cli.new import new
 from devprof.cli.plugins import plugins
+from devprof.cli.record import record
+from devprof.cli.replay import replay
 from devprof.cli.report import report
 from devprof.cli.run import RUN_SETTINGS, run
 from devprof.cli.summary import summary
@@ -32,7 +35,24 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command(context_settings=RUN_SETTINGS)(run)
-for command in (summary, report, view, diff, validate, convert, merge, new, conform, plugins, doctor, build, demo):
+app.command(context_settings=RUN_SETTINGS)(record)
+for command in (
+    attach,
+    summary,
+    report,
+    view,
+    diff,
+    validate,
+    convert,
+    merge,
+    new,
+    conform,
+    replay,
+    plugins,
+    doctor,
+    build,
+    demo,
+):
     app.command()(command)
 
 

@@ -10,12 +10,45 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from devprof.capture import Exclusive, Holder
+from devprof.capture.guest import GUEST
 from devprof.capture.hosting import ProfilerHost
+from devprof.errors import SessionError
+from devprof.registry import hook_here
 
-__all__ = ["PROFILES", "Forked", "Run", "follow_forks"]
+__all__ = ["PROFILES", "Forked", "Run", "follow_forks", "refuse_in_hooks"]
 
-PROFILES = Exclusive()
+
+class _Profiles(Exclusive):
+    """Held by one profile; a capture that came from outside leaves for one of the program's own."""
+
+    def take(self, what: str) -> Holder:
+        """Take it, when a guest has made way.
+
+        Raises:
+            SessionError: another one holds it.
+        """
+        GUEST.make_way()
+        while True:
+            try:
+                return super().take(what)
+            except SessionError:
+                if not GUEST.make_way():
+                    raise
+
+
+PROFILES = _Profiles()
 """Held by the `devprof.profile` that runs, whatever its host."""
+
+
+def refuse_in_hooks(call: str) -> None:
+    """Refuse to move a profile from inside of a plugin's hook, which the profile waits for.
+
+    Raises:
+        SessionError: the calling thread is in a hook.
+    """
+    hook = hook_here()
+    if hook:
+        raise SessionError(f"{call}() inside a plugin's {hook}; a hook cannot start, step or stop a profile")
 
 
 class Forked(Protocol):

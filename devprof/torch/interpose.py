@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch.autograd import profiler as autograd_profiler
 
+from devprof.capture.guest import GUEST
 from devprof.errors import SessionError
 from devprof.torch.sink_save import SaveWrap
 from devprof.torch.turns import Run, Turns
@@ -78,8 +79,9 @@ class Interposer:
         if profile is None:
             return original(config, activities, *args, **kwargs)
         plan = _plan_for(profile, activities, kwargs.get("activity_filter") or (args[0] if args else None))
-        run = Run(weakref.ref(profile), plan is not None, threading.get_ident())
-        ended = self.turns.claim_preparation(run, profile)
+        # torch crashes where a guest and the program's own profile meet, so both have that refused
+        run = Run(weakref.ref(profile), plan is not None or GUEST.is_here, threading.get_ident())
+        ended = self._claim(run, profile)
         try:
             for other, reason in ended:
                 other.cancel(reason)
@@ -92,6 +94,16 @@ class Interposer:
             raise
         finally:
             self.turns.prepared_now()
+
+    def _claim(self, run: Run, profile: Any) -> list[tuple[TorchSession, str]]:
+        """Claim torch's prepare. A capture that came from outside makes way for a profile of the program's own."""
+        GUEST.make_way()
+        while True:
+            try:
+                return self.turns.claim_preparation(run, profile, is_guest=GUEST.is_here)
+            except SessionError:
+                if not GUEST.make_way():
+                    raise
 
     def _enable(self, config: Any, activities: Any, *args: Any, **kwargs: Any) -> Any:
         from devprof.torch.request import calling_profile

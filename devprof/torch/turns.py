@@ -69,13 +69,16 @@ class Turns:
         """Say whether a plugin took part in this profile and torch has nothing of it now."""
         return profile in self._idle
 
-    def claim_preparation(self, run: Run, profile: Any) -> list[tuple[TorchSession, str]]:
+    def claim_preparation(self, run: Run, profile: Any, *, is_guest: bool = False) -> list[tuple[TorchSession, str]]:
         """Make this run the one that is prepared; return the sessions that end with it, and why.
 
         Raises:
-            SessionError: another profile is recording or being prepared, and a plugin takes part in one of the two.
+            SessionError: another profile is recording or being prepared, and a plugin takes part in one of the two; or it waits
+                in its warm-up, and this one is a guest, which came from outside.
         """
         with self._lock:
+            if is_guest and self.prepared is not None and self.prepared.lives:
+                raise SessionError("a profile of the program's own is in its warm-up; ask again when it has ended")
             self._refuse_beside(self.preparing, "being prepared", run, profile)
             self._refuse_beside(self.active, "already recording", run, profile)
             taken, self.prepared, self.preparing = self.prepared, run, run
