@@ -12,6 +12,8 @@ from typing import Protocol
 from devprof.capture.ledger import SessionReport
 from devprof.model import ActivityType
 from devprof.store import Trace
+from devprof.store.limits import Limits
+from devprof.store.totals import NameTotal
 
 __all__ = ["ProfileOptions", "ProfilerHost", "ProfilerStats", "StepCounter", "WantedActivity"]
 
@@ -40,6 +42,7 @@ class ProfileOptions:
         record_shapes, profile_memory, with_stack, with_flops, with_modules, acc_events: as torch.profiler has them.
         make_trace_id: gives the id of the next trace.
         torch_only: further options that only torch's profiler knows, by name.
+        limits: how much is kept of what the host and each plugin record; None: all, within `DEVPROF_MAX_RECORDS`.
     """
 
     cpu: WantedActivity | None
@@ -52,6 +55,7 @@ class ProfileOptions:
     acc_events: bool
     make_trace_id: Callable[[], str]
     torch_only: Mapping[str, object] = field(default_factory=dict)
+    limits: Limits | None = None
 
 
 @dataclass(slots=True)
@@ -125,6 +129,12 @@ class ProfilerHost(Protocol):
 
     def toggle(self, enabled: bool, activities: tuple[WantedActivity, ...]) -> None:
         """Pause or resume some activities while recording."""
+
+    def snapshot(self, seconds: float | None) -> Trace:
+        """Return what was recorded in the last seconds, or all that is kept, while recording goes on; on any thread."""
+
+    def totals(self) -> list[NameTotal]:
+        """Return counts and times per name, of everything since the start; on any thread."""
 
     def stopped_early(self) -> bool:
         """Say whether the device has stopped recording by itself."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Set
+from bisect import insort
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,20 +27,22 @@ MAX_BATCHES = 4096
 """Batches that are kept with limits: a batch of few records takes some thousand bytes, whatever is in it."""
 
 _BATCH_BYTES = 4096
+_PARTS, _LEAST_IN_PART, _MOST_IN_PART = 32, 64, 1 << 16
 _LONGEST_REASON = 200
 
 
 @dataclass(slots=True)
 class _Entry:
-    """A batch, its size, and when it came, Unix ns."""
+    """A batch, its size, when it came, and about when its last record started, Unix ns."""
 
     batch: ActivityBatch
     size_bytes: int
     came_ns: int
+    latest_ns: int
 
 
 class Kept:
-    """What is kept of a plugin's records, in the order of delivery. Usable from any thread.
+    """What is kept of a plugin's records, in the order of delivery, or where the oldest are let go by time. For any thread.
 
     Attributes:
         let_go_through: by clock, the latest start of a record that was let go: up to there, what is kept has gaps.
@@ -54,6 +56,7 @@ class Kept:
         limits: Limits,
         *,
         now_ns: Callable[[], int] = time.time_ns,
+        roughly_ns: Callable[[str, int], int] | None = None,
     ) -> None:
         """Keep nothing yet.
 
@@ -62,6 +65,7 @@ class Kept:
             requested: kinds that the session asked the plugin for; None: records are not checked.
             limits: how much to keep.
             now_ns: the host's clock, Unix ns.
+            roughly_ns: about which Unix time a clock's reading is, to know old records from new; by default itself.
         """
         self.let_go_through: dict[str, int] = {}
         self.totals: dict[str, Totals] = {}
@@ -69,7 +73,8 @@ class Kept:
         self._requested = requested
         self._limits = limits
         self._now_ns = now_ns
-        self._entries: deque[_Entry] = deque()
+        self._roughly_ns = roughly_ns or (lambda _, ticks: ticks)
+        self._entries: list[_Entry] = []
         self._n_spilled = 0  # entries, from the first on
         self._records = self._size_bytes = 0  # in memory
         self._spill: SpillFile | None = None
@@ -93,7 +98,7 @@ class Kept:
     def oldest_ns(self) -> int | None:
         """When the oldest of what is kept came, Unix ns; None where nothing is kept."""
         with self._lock:
-            return self._entries[0].came_ns if self._entries else None
+            return min((entry.came_ns for entry in self._entries), default=None)
 
     def is_full(self, pending: int) -> bool:
         """Say whether a record will be left out that comes behind `pending` others."""
@@ -129,16 +134,37 @@ class Kept:
             self._ledger.rejected.update(rejected)
         if self._limits.when_full is WhenFull.STOP:
             batch = self._what_fits(batch)
-        if not len(batch):
-            return
-        entry = _Entry(batch, _size_of(batch), self._now_ns())
-        self._entries.append(entry)
+        when_full = self._limits.when_full
+        if when_full in (WhenFull.RING, WhenFull.TOTALS):
+            for part in self._in_parts(batch):
+                insort(self._entries, self._counted(part), key=lambda entry: entry.latest_ns)
+            self._let_go_oldest()
+        elif len(batch):
+            self._entries.append(self._counted(batch))
+            if when_full is WhenFull.SPILL:
+                self._spill_oldest()
+
+    def _counted(self, batch: ActivityBatch) -> _Entry:
+        latest_ns = self._roughly_ns(batch.clock, int(batch.start.max()))
+        entry = _Entry(batch, _size_of(batch), self._now_ns(), latest_ns)
         self._records += len(batch)
         self._size_bytes += entry.size_bytes
-        if self._limits.when_full is WhenFull.SPILL:
-            self._spill_oldest()
-        elif self._limits.when_full is not WhenFull.STOP:
-            self._let_go_oldest()
+        return entry
+
+    def _in_parts(self, batch: ActivityBatch) -> Iterator[ActivityBatch]:
+        """Yield a delivery in parts, so that its oldest records can be let go without the others."""
+        most = _MOST_IN_PART
+        if self._limits.max_records is not None:
+            most = min(most, self._limits.max_records // _PARTS)
+        if self._limits.max_bytes is not None:
+            most = min(most, self._limits.max_bytes // (_PARTS * _bytes_per_record(batch)))
+        most = max(most, _LEAST_IN_PART)
+        if 0 < len(batch) <= most:
+            yield batch
+            return
+        order = np.argsort(batch.start, kind="stable")
+        for first in range(0, len(batch), most):
+            yield batch.take(order[first : first + most])  # a copy: a view would keep the whole delivery in memory
 
     def _what_fits(self, batch: ActivityBatch) -> ActivityBatch:
         if not self._limits.exceeded(self._records + len(batch), self._size_bytes + _size_of(batch)):
@@ -157,31 +183,14 @@ class Kept:
     # -- letting go ---------------------------------------------------------------------------------------------------
 
     def _let_go_oldest(self) -> None:
-        while self._entries and (self._is_too_much or len(self._entries) > MAX_BATCHES):
-            entry = self._entries.popleft()
+        n_gone = 0
+        while n_gone < len(self._entries) and (self._is_too_much or len(self._entries) - n_gone > MAX_BATCHES):
+            entry = self._entries[n_gone]
+            n_gone += 1
             self._records -= len(entry.batch)
             self._size_bytes -= entry.size_bytes
-            if not self._entries:  # one delivery is more than the limit: its last records stay
-                self._keep_end(entry)
-                return
             self._let_go(entry.batch)
-
-    def _keep_end(self, entry: _Entry) -> None:
-        batch = entry.batch
-        room = len(batch)
-        if self._limits.max_records is not None:
-            room = min(room, self._limits.max_records)
-        if self._limits.max_bytes is not None:
-            room = min(room, self._limits.max_bytes // _bytes_per_record(batch))
-        cut = len(batch) - room
-        if cut:
-            self._let_go(batch.take(slice(cut)))
-        if room:
-            # a copy: a slice would keep all of the delivery in memory
-            kept = batch.take(np.arange(cut, len(batch)))
-            size = _size_of(kept)
-            self._entries.append(_Entry(kept, size, entry.came_ns))
-            self._records, self._size_bytes = room, size
+        del self._entries[:n_gone]
 
     def _let_go(self, batch: ActivityBatch) -> None:
         self._ledger.dropped[LET_GO] += len(batch)

@@ -123,7 +123,7 @@ class Lane:
             self.ledger.set_aside = verdict_on(self.plugin.name)
             return False
         self._requested = frozenset(activity_types) & self.plugin.available_activities
-        self._kept = Kept(self.ledger, self._requested, self._limits, now_ns=self._now_ns)
+        self._kept = Kept(self.ledger, self._requested, self._limits, now_ns=self._now_ns, roughly_ns=self._roughly_ns)
         if self._requested:
             self._phase("configure", lambda: self._configure(config))
         return self.alive
@@ -162,6 +162,11 @@ class Lane:
         """True where the plugin can hand over records while it records."""
         return self._hooks is not None and "flush_trace" in self._hooks
 
+    @property
+    def comes_late(self) -> bool:
+        """True where it takes part, and hands over nothing before the stop."""
+        return self.alive and not self.flushes
+
     def drain(self, *, describe: bool = False) -> None:
         """Take over what the plugin has so far, where it can; on any thread, while it records.
 
@@ -173,7 +178,9 @@ class Lane:
 
     def so_far(self, came_ns: int) -> LaneResult:
         """Return what was delivered at a time or later, with an account of its own; nothing here is changed by its use."""
-        ledger = self.ledger.copied()
+        domain, ledger = self._said.clock_domain, self.ledger.copied()
+        if domain is not None and domain.virtual:
+            came_ns = 0  # no window is applied to its times
         batches, early = self._kept.since(came_ns)
         if early:
             ledger.dropped[BEFORE_WINDOW] += early
@@ -315,6 +322,13 @@ class Lane:
         self._flushed.add(collector.device_infos, collector.resource_infos)
         if describe:
             self._flushed.add(hooks.call("get_device_infos", default=()), hooks.call("get_resource_infos", default=()))
+
+    def _roughly_ns(self, clock: str, ticks: int) -> int:
+        domain, samples = self._said.clock_domain, self._said.clock_samples
+        if domain is None or clock != domain.name or not samples:
+            return ticks
+        last = samples[-1]
+        return last.host_after_ns + round((ticks - last.device_ticks) * 1e9 / domain.ticks_per_second)
 
     def _new_collector(self) -> Collector:
         domain = self._said.clock_domain

@@ -7,8 +7,8 @@ to date. From those and the recording a `Trace`.
 Never: does a stage's work itself, or knows which host asked.
 """
 
-from devprof.pipeline.lane import LinkedLane, process
+from devprof.pipeline.lane import LinkedLane, complete_since_ns, process
 from devprof.pipeline.recorded import known_ops, user_parents
 from devprof.pipeline.trace import assemble
 
-__all__ = ["LinkedLane", "assemble", "known_ops", "process", "user_parents"]
+__all__ = ["LinkedLane", "assemble", "complete_since_ns", "known_ops", "process", "user_parents"]

@@ -31,7 +31,7 @@ from devprof.link import (
 )
 from devprof.model import ActivityBatch, DeviceInfo, ResourceInfo
 
-__all__ = ["LinkedLane", "process"]
+__all__ = ["LinkedLane", "complete_since_ns", "process"]
 
 KnownOps = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]
 
@@ -127,6 +127,26 @@ def process(
     _account(result.ledger, batches, linked.counts)
     _note_overlaps(result.ledger, overlaps, spans)
     return _linked_lane(result, separated, linked, spans, device_offset)
+
+
+def complete_since_ns(result: LaneResult, start_ns: int) -> int | None:
+    """Return from when on a delivery has no gaps, Unix ns; None: nothing was let go, or its clock is virtual.
+
+    Args:
+        result: the delivery.
+        start_ns: start of the capture window, Unix ns.
+    """
+    domain, found = result.clock_domain, []
+    for clock, ticks in result.let_go_through.items():
+        if domain is None or clock != domain.name:
+            found.append(ticks)
+        elif not domain.virtual:
+            try:
+                fit = Fit.from_samples(result.clock_samples, domain, session_start_ns=start_ns)
+            except DevprofError:
+                continue  # `process` says so, and leaves those records out
+            found.append(int(fit.to_unix_ns(np.array([ticks], dtype=np.int64))[0]))
+    return max(found) + 1 if found else None
 
 
 def _doubt_far_times(

@@ -5,6 +5,7 @@ Source: torch/profiler/profiler.py (`_KinetoProfile`, `profile`).
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -19,16 +20,17 @@ from devprof.profiler.blocks import Block
 from devprof.profiler.driver import Driver
 from devprof.profiler.facts import fact_of, json_of
 from devprof.profiler.hosts import make_host
+from devprof.profiler.live import Live
 from devprof.profiler.options import TraceIds, profile_options
-from devprof.profiler.results import Results
-from devprof.profiler.runs import PROFILES, Run, follow_forks
+from devprof.profiler.runs import PROFILES, Run, follow_forks, refuse_in_hooks
 from devprof.profiler.scheduling import always_record
 from devprof.profiler.step_tracker import PROFILER_STEP, step_tracker
+from devprof.store.limits import Limits
 
 __all__ = ["profile"]
 
 
-class profile(Results, Block):
+class profile(Live, Block):
     """Records a program and the devices that it uses; a context manager, or `start` and `stop`.
 
     With ``host="torch"`` torch.profiler records the program and its ops, and start, steps and stop belong to one thread. With
@@ -62,6 +64,10 @@ class profile(Results, Block):
         experimental_config: object = None,
         execution_trace_observer: object = None,
         post_processing_timeout_s: float | None = None,
+        max_records: int | None = None,
+        max_bytes: int | None = None,
+        when_full: str | None = None,
+        spill_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         """Make a profile that has not started.
 
@@ -80,6 +86,10 @@ class profile(Results, Block):
             custom_trace_id_callback: gives the id of each trace.
             host: ``"torch"``, ``"python"``, or ``"auto"``: torch where the program has imported it.
             experimental_config, execution_trace_observer, post_processing_timeout_s: torch's own, for ``host="torch"``.
+            max_records, max_bytes: how much of what the host records, and of what each plugin records, is kept in memory.
+            when_full: what becomes of more: ``"stop"`` leaves it out, ``"ring"`` lets the oldest go for it, ``"spill"`` moves
+                the oldest to a file until the stop, ``"totals"`` adds the oldest up by name. Under torch: of plugins' records.
+            spill_dir: where that file is; None: the system's directory for temporary files.
 
         Raises:
             UsageError: an argument is wrong, or does not fit the host.
@@ -101,6 +111,7 @@ class profile(Results, Block):
             with_flops=with_flops,
             with_modules=with_modules,
             acc_events=acc_events,
+            limits=Limits.given(max_records, max_bytes, when_full, spill_dir),
         )
         self.on_trace_ready = _callable("on_trace_ready", on_trace_ready, "a function of this profile")
         self._host = make_host(host, options)
@@ -134,6 +145,7 @@ class profile(Results, Block):
         Raises:
             SessionError: a profile is running; the message names the line that started it.
         """
+        refuse_in_hooks("start")
         holder = None
         try:
             with self._calls:
@@ -155,6 +167,7 @@ class profile(Results, Block):
             SessionError: the profile is not running, or this is the wrong thread.
             UsageError: the schedule's answer is no action.
         """
+        refuse_in_hooks("step")
         with self._calls, HeldInterrupt(_nothing) as self._held:
             if self._is_running("step"):
                 self._close_step()
@@ -171,6 +184,7 @@ class profile(Results, Block):
         Raises:
             SessionError: the profile is not running, or this is the wrong thread.
         """
+        refuse_in_hooks("stop")
         with self._calls, HeldInterrupt(_nothing) as self._held:
             if self._is_running("stop"):
                 self._close_step()

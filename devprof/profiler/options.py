@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from devprof.capture.hosting import ProfileOptions, WantedActivity
 from devprof.errors import UsageError
 from devprof.profiler.activities import wanted_activities
+from devprof.store.limits import Limits
 
 __all__ = ["TraceIds", "profile_options"]
 
@@ -30,6 +31,7 @@ def profile_options(
     use_cpu: bool | None,
     ids: TraceIds,
     torch_only: Mapping[str, object],
+    limits: Limits | None = None,
     **switches: bool,
 ) -> ProfileOptions:
     """Return the options of a profile.
@@ -39,6 +41,7 @@ def profile_options(
         use_cpu: record the host's side, whatever the activities say; None: as they say.
         ids: gives the ids of traces.
         torch_only: what only torch's profiler knows; what is None is not given.
+        limits: how much to keep; None: all.
         switches: `record_shapes` and the other switches of `ProfileOptions`.
 
     Raises:
@@ -53,4 +56,4 @@ def profile_options(
         raise UsageError("there is nothing to record: activities hold no device, and the host's side is off")
     given = {name: value for name, value in torch_only.items() if value is not None}
     switches = {**switches, "record_shapes": switches["record_shapes"] or switches["with_flops"]}
-    return ProfileOptions(cpu, devices, make_trace_id=ids.make, torch_only=given, **switches)
+    return ProfileOptions(cpu, devices, make_trace_id=ids.make, torch_only=given, limits=limits, **switches)

@@ -12,7 +12,6 @@ import numpy as np
 
 from devprof.capture import (
     RECORDING,
-    UNKNOWN_OP,
     CaptureSession,
     HeldInterrupt,
     Holder,
@@ -23,21 +22,27 @@ from devprof.capture import (
 from devprof.capture.hosting import ProfileOptions, ProfilerStats, WantedActivity
 from devprof.clock import HostClock
 from devprof.contract import GetLinkedActivity, MemoryReporter, SessionConfig
-from devprof.errors import UsageError
+from devprof.errors import SessionError, UsageError
 from devprof.host import HostOptions, HostRecorder, HostRecording
 from devprof.host.memory import RangeMemoryReporter
-from devprof.pipeline import assemble, known_ops
+from devprof.pipeline import known_ops
 from devprof.profiler.facts import facts_of
-from devprof.profiler.lanes import FIRST_LAUNCH, linked_lanes
+from devprof.profiler.lanes import FIRST_LAUNCH
 from devprof.profiler.mirrors import mirrors_of
 from devprof.profiler.participants import matching, participants
+from devprof.profiler.tracing import totals_of, traced
 from devprof.registry import RegisteredProfiler
 from devprof.store import Trace
+from devprof.store.limits import WhenFull
+from devprof.store.totals import NameTotal
 
 __all__ = ["PythonHost"]
 
 _WHAT = "a devprof.profile with host='python'"
 _CPU = "CPU"
+_MARGIN_NS = 5 * 10**9
+"""So long before a snapshot's window the launches of its work may have been handed over."""
+_COMES_LATE = "it cannot hand over records while it records (flush_trace), so its records come at the stop"
 
 
 @dataclass(slots=True)
@@ -84,12 +89,19 @@ class PythonHost:
             with_stack=options.with_stack and options.cpu is not None,
             with_modules=options.with_modules,
             record_ranges=options.cpu is not None,
+            limits=options.limits,
         )
+        if self._host_options.with_stack and self._lets_go:
+            raise UsageError(
+                "with_stack=True keeps every call, up to four million, so it does not go with when_full='ring' or 'totals'; "
+                "leave one of the two out"
+            )
         self._plugins = participants(options.devices)
         self._metadata: dict[str, object] = {}
         self._next_launch = FIRST_LAUNCH
         self._cycle: _Cycle | None = None
         self._finished: tuple[Trace, SessionReport] | None = None
+        self._last_totals: list[NameTotal] = []
 
     # -- one cycle ----------------------------------------------------------------------------------------------------
 
@@ -181,6 +193,40 @@ class PythonHost:
             raise UsageError("nothing is recorded yet")
         return self._finished[0]
 
+    def snapshot(self, seconds: float | None) -> Trace:
+        """Return what was recorded in the last seconds, or all that is kept; recording goes on.
+
+        Raises:
+            SessionError: nothing is being recorded.
+        """
+        asked_ticks = time.perf_counter_ns()  # what is asked for are the seconds before the call
+        cycle, recorder = self._recording("snapshot")
+        since_ticks = None if seconds is None else asked_ticks - round(seconds * 1e9)
+        start_ns = max(cycle.start_ns, 0 if since_ticks is None else _unix_ns(cycle.clock, since_ticks))
+        cycle.capture.drain()
+        # before the host's part: had it all stopped meanwhile, asking for that raises
+        results = [lane.so_far(start_ns - _MARGIN_NS) for lane in cycle.capture.lanes]
+        recording = recorder.snapshot(since_ticks)
+        end_ns = _unix_ns(cycle.clock, recording.stopped_ticks)
+        report = SessionReport(self.name, {result.name: result.ledger for result in results})
+        report.start_ns, report.end_ns, report.host_ops = start_ns, end_ns, self._options.cpu is not None
+        report.notes += [f"{lane.plugin.name}: {_COMES_LATE}" for lane in cycle.capture.lanes if lane.comes_late]
+        facts = {**self._facts(), "snapshot": {"seconds": seconds}}
+        return traced(
+            recording, results, report, clock=cycle.clock, first_launch=FIRST_LAUNCH, facts=facts, may_lack_ops=True
+        ).trace
+
+    def totals(self) -> list[NameTotal]:
+        """Return counts and times per name, of everything since the start of the cycle that runs, else of the latest."""
+        if self._options.limits is None or self._options.limits.when_full is not WhenFull.TOTALS:
+            raise UsageError("totals are kept where the profile is made with when_full='totals'")
+        if self._cycle is None or self._cycle.recorder is None:
+            return self._last_totals
+        cycle, recorder = self._recording("totals")
+        cycle.capture.drain()
+        results = [lane.so_far(0) for lane in cycle.capture.lanes]
+        return totals_of(recorder.snapshot(None), results)
+
     def add_metadata_json(self, key: str, value: str) -> None:
         """Put a fact into the traces that are made from now on."""
         self._metadata[key] = json.loads(value)
@@ -205,6 +251,23 @@ class PythonHost:
             raise UsageError("the profile was not prepared")
         return self._cycle
 
+    def _recording(self, call: str) -> tuple[_Cycle, HostRecorder]:
+        cycle = self._cycle
+        recorder = None if cycle is None else cycle.recorder
+        if cycle is None or recorder is None:
+            raise SessionError(f"{call}() while nothing is being recorded; call it between start and stop")
+        return cycle, recorder
+
+    @property
+    def _lets_go(self) -> bool:
+        limits = self._options.limits
+        return limits is not None and limits.when_full in (WhenFull.RING, WhenFull.TOTALS)
+
+    def _facts(self) -> dict[str, object]:
+        facts = facts_of(self.name, self._options, self.trace_id, self._metadata)
+        limits = self._options.limits
+        return facts if limits is None else {**facts, "limits": limits.describe()}
+
     def _new_cycle(self) -> _Cycle:
         options = self._options
         config = SessionConfig(
@@ -218,7 +281,7 @@ class PythonHost:
             now_ns=lambda: cycle.clock.now_ns(),
         )
         plugins = [plugin for plugin, _ in self._plugins.values()]
-        capture = CaptureSession(plugins, config, memory_for=self._memory_of)
+        capture = CaptureSession(plugins, config, memory_for=self._memory_of, limits=options.limits)
         capture.report.host_ops = options.cpu is not None
         cycle = _Cycle(capture, HostClock.started())
         return cycle
@@ -244,32 +307,28 @@ class PythonHost:
             raise UsageError("the profile was not started")
         recording = recorder.stop()
         # the window ends where the ranges of other threads end to be recorded
-        (end_ns,) = cycle.clock.to_unix_ns(np.array([recording.stopped_ticks], dtype=np.int64)).tolist()
+        end_ns = _unix_ns(cycle.clock, recording.stopped_ticks)
         results = cycle.capture.stop(_asking(recording), cycle.start_ns, end_ns)
         cycle.clock.finish()
         disabled = time.perf_counter_ns()
         report = cycle.capture.report
         report.notes += cycle.clock.doubts
-        lanes = linked_lanes(results, recording, report, first_launch=self._next_launch)
-        self._next_launch = max([self._next_launch, *(lane.next_launch for lane in lanes)])
-        # work outside of every range is no mistake here, as it is where a framework records all its ops; wrong ids are
-        report.host_ops &= any(ledger.notes[UNKNOWN_OP] for ledger in report.ledgers.values())
-        linked = time.perf_counter_ns()
-        account: dict[str, object] = {}  # `assemble` counts what it leaves out, so this is filled afterwards
-        trace = assemble(
+        made = traced(
             recording,
-            lanes,
+            results,
+            report,
             clock=cycle.clock,
-            window_start_ns=cycle.start_ns,
-            window_end_ns=end_ns,
-            facts=facts_of(self.name, self._options, self.trace_id, self._metadata) | {"report": account},
+            first_launch=self._next_launch,
+            facts=self._facts(),
+            may_lack_ops=self._options.limits is not None,
         )
-        account |= cycle.capture.finish().as_dict()
-        self._finished = trace, report
+        cycle.capture.finish()
+        self._next_launch = made.next_launch
+        self._finished, self._last_totals = (made.trace, report), totals_of(recording, results)
         stats = self.stats
-        stats.disable_ns, stats.parse_ns = disabled - began, linked - disabled
-        stats.tree_ns = time.perf_counter_ns() - linked
-        stats.window_ns, stats.number_of_events = end_ns - cycle.start_ns, len(trace)
+        stats.disable_ns, stats.parse_ns = disabled - began, made.linked_ticks - disabled
+        stats.tree_ns = time.perf_counter_ns() - made.linked_ticks
+        stats.window_ns, stats.number_of_events = end_ns - cycle.start_ns, len(made.trace)
 
     def _toggle(self, enabled: bool, host_too: bool, plugins: list[RegisteredProfiler]) -> None:
         cycle = self._cycle
@@ -280,6 +339,10 @@ class PythonHost:
         for lane in cycle.capture.lanes:
             if lane.plugin in plugins:
                 lane.toggle(enabled)
+
+
+def _unix_ns(clock: HostClock, ticks: int) -> int:
+    return int(clock.to_unix_ns(np.array([ticks], dtype=np.int64))[0])
 
 
 def _asking(recording: HostRecording) -> GetLinkedActivity:

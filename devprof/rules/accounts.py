@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 
 from devprof.rules.finding import Rule, Severity, Violation, accounts
 from devprof.store import Trace
+from devprof.store.limits import LET_GO
 
 __all__ = ["RULES"]
 
-_MEANT = ("before window", "after window", "launched outside window")
+_MEANT = ("before window", "after window", "launched outside window", LET_GO)
 """Reasons for which a record is left out on purpose (`devprof.capture.ledger.OUTSIDE_WINDOW`)."""
 
 

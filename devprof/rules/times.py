@@ -34,7 +34,8 @@ def _durations(trace: Trace) -> Iterator[Violation]:
 def _near_the_window(trace: Trace) -> Iterator[Violation]:
     if trace.window_end_ns <= trace.window_start_ns:
         return
-    early, late = trace.window_start_ns - trace.start_ns, trace.start_ns - trace.window_end_ns
+    # by its end: of a long session's last seconds the ranges around them may have begun hours ago
+    early, late = trace.window_start_ns - trace.end_ns, trace.start_ns - trace.window_end_ns
     away_ns = np.maximum(early, late)
     yield from where(
         away_ns > _FAR_NS,

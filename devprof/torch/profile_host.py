@@ -17,8 +17,10 @@ from torch.profiler.profiler import _KinetoProfile
 
 from devprof.capture import SessionReport, report_of
 from devprof.capture.hosting import ProfileOptions, ProfilerStats, WantedActivity
+from devprof.capture.settings import with_limits
 from devprof.errors import SessionError, UsageError
 from devprof.store import Trace
+from devprof.store.totals import NameTotal
 from devprof.torch.forwarding import RangeForwarder
 from devprof.torch.interpose import install
 from devprof.torch.participants import disable, enable, enabled
@@ -49,6 +51,7 @@ class TorchHost:
         self.stats = self._stats_of_finished = ProfilerStats()
         self.profile = _torch_profile(options)
         self._accumulates = options.acc_events
+        self._limits = options.limits
         self._beside = plugins_to_enable(options.devices or ())
         self._forwarder = RangeForwarder()
         self._thread: threading.Thread | None = None
@@ -70,7 +73,7 @@ class TorchHost:
                 None  # torch would warn that it forgets the cycle before; `Results` keeps what is asked for
             )
         began = time.perf_counter_ns()
-        with _enabled(self._beside):
+        with _enabled(self._beside), with_limits(self._limits):
             self.profile.prepare_trace()
         self.stats = ProfilerStats(prepare_ns=time.perf_counter_ns() - began)
         self._thread = threading.current_thread()
@@ -138,6 +141,24 @@ class TorchHost:
         stats.window_ns = trace.window_end_ns - trace.window_start_ns
         stats.number_of_events = len(trace)
         return trace
+
+    def snapshot(self, seconds: float | None) -> Trace:
+        """Refuse: torch hands out what it recorded when it stops, and not before.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError(
+            "snapshot: torch's profiler hands out nothing before it stops; use host='python', or a schedule with short cycles"
+        )
+
+    def totals(self) -> list[NameTotal]:
+        """Refuse: torch keeps every record.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError("totals: torch's profiler keeps every record; use key_averages(), or host='python'")
 
     def add_metadata_json(self, key: str, value: str) -> None:
         """Put JSON text into the traces that are made from now on."""
