@@ -10,6 +10,8 @@ import numpy as np
 from devprof.analysis.columns import Bools, Longs, sums
 from devprof.analysis.forest import Forest
 from devprof.analysis.names import MEMORY
+from devprof.analysis.processes import processes_of
+from devprof.analysis.work import places_of
 from devprof.store import HOST_BACKEND, ItemKind, PlaceKind, Trace
 
 __all__ = ["MemoryCurve", "MemoryUse", "backends_of_memory", "memory_curve", "memory_use"]
@@ -173,6 +175,8 @@ def _private_backend(trace: Trace) -> str:
 def memory_curve(trace: Trace) -> dict[str, MemoryCurve]:
     """Return how much memory was in use over time, by device, such as "cpu" and "openreg:0".
 
+    Where several ranks or processes reported memory each has curves of its own: "rank 1: cpu".
+
     Args:
         trace: a trace of a session that recorded memory; of another one the result is empty.
     """
@@ -181,10 +185,20 @@ def memory_curve(trace: Trace) -> dict[str, MemoryCurve]:
         return {}
     memory = memory[trace.items["Total Allocated"].present(len(trace))[memory]]
     memory = memory[np.argsort(trace.start_ns[memory], kind="stable")]
-    names, device = _devices(trace, memory)
+    names, device = _by_process(trace, memory, *_devices(trace, memory))
     allocated, reserved = (_whole(trace, key, memory) for key in ("Total Allocated", "Total Reserved"))
     return {
         name: MemoryCurve(trace.start_ns[memory[of]], allocated[of], reserved[of])
         for number, name in enumerate(names)
         if len(of := np.flatnonzero(device == number))
     }
+
+
+def _by_process(trace: Trace, memory: Longs, names: list[str], device: Longs) -> tuple[list[str], Longs]:
+    """Tell devices of one name apart by the process whose allocator reported."""
+    processes = processes_of(trace)
+    reporting, process = np.unique(processes.of_place[places_of(trace, memory)], return_inverse=True)
+    if len(reporting) < 2:
+        return names, device
+    titles = [processes.title(number) for number in reporting.tolist()]
+    return [f"{title}: {name}" for title in titles for name in names], process * len(names) + device

@@ -65,7 +65,7 @@ def stream_usage(trace: Trace) -> Answer:
     stream = [trace.rows[row] for row in rows.tolist()]
     columns: dict[str, Column] = {
         "device": [trace.places[one.place].title for one in stream],
-        "stream": [one.name for one in stream],
+        "stream": [one.name.strip() or str(one.id) for one in stream],
         "count": np.diff(bounds),
         "span_ns": span_ns,
         "busy_ns": busy_ns,
