@@ -1,9 +1,9 @@
-"""Placeholder for devprof's CUDA plugin, which will record NVIDIA GPUs through CUPTI.
+"""devprof's plugin for NVIDIA GPUs: kernels, copies and API calls through CUPTI, without torch.
 
-Job: hold the name of the distribution and of the import. There is nothing else here yet.
-In: nothing.
-Out: `__version__`.
-Never: registers an entry point while it cannot record.
+Job: find libcupti and say why it cannot be used; hand it buffers, decode them, and give devprof the records in Kineto's words.
+In: the driver's and CUPTI's C functions, by ctypes; op and user ids from devprof.
+Out: `cuda_cupti.plugin`, behind the entry point ``cuda``; `cuda_cupti.workload`, for ``devprof conform cuda``.
+Never: loads anything of NVIDIA's before a profile is prepared, keeps a subscription, or takes CUPTI from another profiler.
 """
 
 __all__ = ["__version__"]

@@ -25,8 +25,10 @@ BufferCompleted = c.CFUNCTYPE(None, c.c_void_p, c.c_uint32, c.c_void_p, c.c_size
 
 _u8, _u32, _u64, _size, _text = c.c_uint8, c.c_uint32, c.c_uint64, c.c_size_t, c.c_char_p
 
+_prototype: Callable[..., Any] = c.CFUNCTYPE
+
 PROTOTYPES: Mapping[str, Any] = {
-    name: c.CFUNCTYPE(_Result, *arguments)
+    name: _prototype(_Result, *arguments)
     for name, arguments in {
         "cuptiGetVersion": (c.POINTER(_u32),),
         "cuptiGetTimestamp": (c.POINTER(_u64),),

@@ -159,6 +159,11 @@ class Capture:
             for kind in paused:
                 self._enable(kind)
 
+    def flush(self) -> None:
+        """Have CUPTI hand over the buffers whose records are all complete, and decode them; recording goes on."""
+        self._flush(_COMPLETE)
+        self.collector.catch_up()
+
     # -- inside -------------------------------------------------------------------------------------------------------
 
     def _start(self) -> None:

@@ -69,9 +69,8 @@ def torch_has_cuda() -> bool:
 _Callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint32, ctypes.c_void_p)
 
 
-@_Callback
-def _ignore(userdata: object, domain: int, cbid: int, data: object) -> None:
-    """Be the subscriber; no domain is enabled, so nobody calls it."""
+_ignore = _Callback(lambda userdata, domain, cbid, data: None)
+"""The subscriber; no domain is enabled, so nobody calls it."""
 
 
 def _torch_records() -> bool:

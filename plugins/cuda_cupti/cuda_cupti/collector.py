@@ -6,6 +6,7 @@ import _thread
 import ctypes
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
@@ -110,7 +111,7 @@ class Collector:
     """One session's records.
 
     Attributes:
-        records: what was decoded, a buffer each; complete when `finish` has returned.
+        records: what was decoded and not taken yet, a buffer each; complete when `finish` has returned.
         errors: what went wrong, a sentence each.
         unkept: records beyond `MOST_BYTES`.
     """
@@ -130,13 +131,13 @@ class Collector:
             text_at: reads a kernel's name.
             free: frees memory that CUPTI hands over with a record; None: there is none.
         """
-        self.records: list[Records] = []
+        self.records: deque[Records] = deque()
         self.errors: list[str] = []
         self.unkept = 0
         self._exchange, self._layout, self._text_at, self._free = exchange, layout, text_at, free
         self._filled: SimpleQueue[object] = SimpleQueue()
         self._session = 0
-        self._bytes = 0
+        self._bytes = self._taken_bytes = 0  # one is the worker's to write, the other the taker's
         self._worker: threading.Thread | None = None
 
     def begin(self) -> None:
@@ -163,6 +164,20 @@ class Collector:
             sleep(0.001)
         return True
 
+    def catch_up(self) -> None:
+        """Wait until everything is decoded that CUPTI has completed so far."""
+        if self._worker is not None:
+            caught_up = threading.Event()
+            self._filled.put(caught_up)
+            caught_up.wait()
+
+    def taken(self) -> list[Records]:
+        """Return what was decoded since this was last asked for, and forget it."""
+        # the worker may add to it meanwhile: that stays for the next time
+        taken = [self.records.popleft() for _ in range(len(self.records))]
+        self._taken_bytes += sum(one.n_bytes for one in taken)
+        return taken
+
     def finish(self) -> None:
         """Decode what there is, and end. A second call does nothing."""
         worker, self._worker = self._worker, None
@@ -176,6 +191,8 @@ class Collector:
         while (item := self._filled.get()) is not None:
             if isinstance(item, Buffer):
                 self._take(item)
+            elif isinstance(item, threading.Event):
+                item.set()
             elif item is _INTERRUPTED:
                 _thread.interrupt_main()
 
@@ -195,7 +212,7 @@ class Collector:
                 if address:
                     self._free(address)
         self._bytes += records.n_bytes
-        if self._bytes > MOST_BYTES:
+        if self._bytes - self._taken_bytes > MOST_BYTES:
             self.unkept += len(records)
         else:
             self.records.append(records)

@@ -17,8 +17,10 @@ __all__ = ["PROTOTYPES", "Driver", "load_driver"]
 
 _int, _ptr = c.c_int, c.c_void_p
 
+_prototype: Callable[..., Any] = c.CFUNCTYPE
+
 PROTOTYPES: Mapping[str, Any] = {
-    name: c.CFUNCTYPE(_int, *arguments)
+    name: _prototype(_int, *arguments)
     for name, arguments in {
         "cuInit": (c.c_uint,),
         "cuDriverGetVersion": (c.POINTER(_int),),

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cuda_cupti.doctor import doctor_lines
 from cuda_cupti.profiler import CudaProfiler
 from devprof.contract import IActivityProfiler, hookimpl
 
-__all__ = ["devprof_activity_profilers"]
+__all__ = ["devprof_activity_profilers", "devprof_doctor_lines"]
 
 
 @hookimpl
 def devprof_activity_profilers() -> Sequence[IActivityProfiler]:
     """Return the profiler of NVIDIA GPUs."""
     return [CudaProfiler()]
+
+
+@hookimpl
+def devprof_doctor_lines() -> Sequence[str]:
+    """Return what there is of CUDA here, and what is in the way."""
+    return list(doctor_lines())

@@ -9,17 +9,15 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 
-import numpy as np
-
 from cuda_cupti.access import Access, facts_of, open_cupti
 from cuda_cupti.capture import Capture, Client, ClockReading
 from cuda_cupti.coexistence import check_alone, probe_subscription
-from cuda_cupti.collector import MOST_BYTES, Collector, c_string
-from cuda_cupti.decode import Records, TextAt
+from cuda_cupti.collector import Collector, c_string
+from cuda_cupti.decode import TextAt
+from cuda_cupti.delivery import Delivery
 from cuda_cupti.errors import CudaUnavailableError, CuptiError, NoDriverError
-from cuda_cupti.external_ids import OP_KIND, USER_KIND, ExternalIds
+from cuda_cupti.external_ids import OP_KIND, USER_KIND
 from cuda_cupti.layouts import ActivityKind
-from cuda_cupti.output import ExternalKinds, Output, to_batches
 from cuda_cupti.selection import AVAILABLE, kinds_for, wanted_types
 from devprof.contract import (
     HOST_CLOCK,
@@ -28,10 +26,11 @@ from devprof.contract import (
     ClockDomain,
     CorrelationAccess,
     GetLinkedActivity,
+    IActivityProfilerSession,
     SessionConfig,
     TraceStatus,
 )
-from devprof.model import ActivityBatch, ActivityType, DeviceInfo, ResourceInfo
+from devprof.model import ActivityType, DeviceInfo, ResourceInfo
 
 __all__ = ["CudaProfiler", "CudaProfilerSession", "Source"]
 
@@ -109,7 +108,7 @@ class CudaProfiler:
         return CudaProfilerSession(source, activity_types)
 
 
-class CudaProfilerSession:
+class CudaProfilerSession(IActivityProfilerSession):
     """One capture."""
 
     def __init__(self, source: Source, activity_types: Set[ActivityType]) -> None:
@@ -124,7 +123,8 @@ class CudaProfilerSession:
         self._capture = Capture(source.client, kinds_for(self._types), self._collector)
         self._clocks = [source.client.read_clock()]
         self._status = TraceStatus.READY
-        self._output = Output()
+        clock = HOST_CLOCK if self._clocks[0].agrees else CLOCK
+        self._delivery = Delivery(self._types, source.client.access.devices, clock)
 
     # -- lifecycle ----------------------------------------------------------------------------------------------------
 
@@ -156,19 +156,17 @@ class CudaProfilerSession:
         self, logger: ActivityLogger, get_linked_activity: GetLinkedActivity, start_ns: int, end_ns: int
     ) -> None:
         """Hand over all records; devprof links them and applies the window."""
-        records = [_with_own_ids(one, self._capture.ids) for one in self._collector.records]
-        self._output = to_batches(
-            records, self._source.client.access.devices, self._types, ExternalKinds(op=OP_KIND, user=USER_KIND)
-        )
-        for batch in self._output.batches:
-            logger.handle_activities(self._on_clock(batch))
-        for reason, count in self._output.lost.items():
-            logger.handle_dropped(count, reason)
-        self._tell_losses(logger, records)
+        self._delivery.hand_over(logger, self._collector.taken(), self._capture.ids)
+        self._delivery.tell_losses(logger, self._capture.dropped, self._collector.unkept)
+
+    def flush_trace(self, logger: ActivityLogger) -> None:
+        """Hand over what is complete; work in flight comes later."""
+        self._capture.flush()
+        self._delivery.hand_over(logger, self._collector.taken(), self._capture.ids)
 
     def get_trace_buffer(self) -> None:
         """Release the records."""
-        self._collector.records.clear()
+        self._collector.taken()
 
     # -- correlation --------------------------------------------------------------------------------------------------
 
@@ -210,60 +208,25 @@ class CudaProfilerSession:
 
     def get_device_infos(self) -> Sequence[DeviceInfo]:
         """Name the devices' rows."""
-        return self._output.devices
+        return list(self._delivery.devices.values())
 
     def get_resource_infos(self) -> Sequence[ResourceInfo]:
         """Name the streams' rows."""
-        return self._output.resources
+        return list(self._delivery.resources.values())
 
     def get_device_properties(self) -> Sequence[Mapping[str, object]]:
         """Return facts of the devices."""
-        return self._output.properties
+        return self._delivery.properties
 
     def get_metadata(self) -> Mapping[str, object]:
         """Return facts of the capture: releases, files, what CUPTI dropped, and how the host's clock ran."""
         access = self._source.client.access
         facts: dict[str, object] = {f"CUPTI {key}": value for key, value in facts_of(access).items()}
         facts["CUPTI dropped records"] = self._capture.dropped
-        facts["CUPTI noise calls left out"] = self._output.filtered
+        facts["CUPTI noise calls left out"] = self._delivery.filtered
         if notes := [*access.doubts, *self._capture.notes, *_clock_notes(self._clocks)]:
             facts["CUPTI notes"] = notes
         return facts
-
-    # -- inside -------------------------------------------------------------------------------------------------------
-
-    def _on_clock(self, batch: ActivityBatch) -> ActivityBatch:
-        clock = HOST_CLOCK if self._clocks[0].agrees else CLOCK
-        return batch if batch.clock == clock else batch.with_times(batch.start, batch.end, clock=clock)
-
-    def _tell_losses(self, logger: ActivityLogger, records: Sequence[Records]) -> None:
-        dropped = self._capture.dropped
-        if dropped is None:
-            logger.handle_dropped(None, "CUPTI does not say how many records it dropped")
-        elif dropped:
-            logger.handle_dropped(dropped, "CUPTI had no buffer for them")
-        if any(one.lost_bytes for one in records):
-            logger.handle_dropped(None, "the end of an activity buffer that cannot be read")
-        if self._collector.unkept:
-            logger.handle_dropped(self._collector.unkept, f"more than {MOST_BYTES >> 30} GiB of records")
-
-
-def _with_own_ids(records: Records, ids: ExternalIds | None) -> Records:
-    """Return the records with the ids that the session pushed in place of what CUPTI was given for them."""
-    rows = records.of.get(ActivityKind.EXTERNAL_CORRELATION)
-    if rows is None or ids is None:
-        return records
-    own = rows.copy()
-    own["externalId"] = ids.incoming(rows["externalId"])
-    mine = np.isin(own["externalKind"], (OP_KIND, USER_KIND)) & (own["externalId"] != 0)
-    return Records(
-        {**records.of, ActivityKind.EXTERNAL_CORRELATION: own[mine]},
-        records.text,
-        records.texts,
-        records.n_bytes,
-        records.lost_bytes,
-        records.stops,
-    )
 
 
 def _clock_notes(clocks: Sequence[ClockReading]) -> list[str]:

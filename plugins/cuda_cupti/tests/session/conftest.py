@@ -91,3 +91,13 @@ def capture(configure: Callable[..., Any]) -> Callable[..., KeepingLogger]:
 @pytest.fixture(name="process")
 def process_fixture() -> Callable[[Any], KeepingLogger]:
     return process
+
+
+@pytest.fixture
+def flushed() -> Callable[[Any], KeepingLogger]:
+    def flush(session: Any) -> KeepingLogger:
+        logger = KeepingLogger()
+        session.flush_trace(logger)
+        return logger
+
+    return flush

@@ -52,7 +52,7 @@ class StandIn:
         self.version, self.devices = version, devices
         self.attributes, self.thread_ids, self.subscriber = {5: 0, 9: 1}, 0, 0
         self.layout = expected(version)
-        self.dropped = 0
+        self.dropped = self.requests = 0
         self.lose = 0
         self.broken_device: int | None = None
         self.waits_in_vain = False
@@ -321,6 +321,7 @@ class StandIn:
             self._buffer[2] += len(data)
 
     def _request(self) -> bool:
+        self.requests += 1
         address, size, most = c.c_void_p(0xDEAD), c.c_size_t(), c.c_size_t()
         self._callbacks[0](c.pointer(address), c.pointer(size), c.pointer(most))
         if address.value:
