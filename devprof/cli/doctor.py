@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 from collections.abc import Mapping
+from typing import cast
 
 import typer
 
@@ -27,6 +28,7 @@ def doctor(as_json: Json = False) -> None:
     environment = _environment()
     libraries = {name: _library(spec) for name, spec in native_builds().items()}
     catalogue = discover()
+    _ = catalogue.profilers, catalogue.doctor_lines  # ask for both before the failures are counted
     broken = bool(catalogue.failures) or any(state == _REFUSED for state, _ in libraries.values())
     if as_json:
         print_json(_as_dict(environment, libraries, catalogue, broken))
@@ -43,6 +45,8 @@ def _print(environment: list[str], libraries: Mapping[str, tuple[str, str]], cat
         typer.echo(f"library {name}: {state}{details}")
     for found in catalogue.profilers:
         typer.echo(f"plugin {found.name}: ok, {found.source}, torch device {found.capabilities.torch_device or 'none'}")
+    for name, line in catalogue.doctor_lines:
+        typer.echo(f"  {name}: {line}")
     for failure in catalogue.failures:
         typer.echo(f"plugin {failure.name}: FAILED in {failure.hook}: {failure.error} (devprof plugins -v)")
     if not catalogue.profilers and not catalogue.failures:
@@ -52,8 +56,13 @@ def _print(environment: list[str], libraries: Mapping[str, tuple[str, str]], cat
 def _as_dict(
     environment: list[str], libraries: Mapping[str, tuple[str, str]], catalogue: Catalogue, broken: bool
 ) -> dict[str, object]:
-    plugins = {found.name: {"state": "ok", "source": found.source} for found in catalogue.profilers}
+    plugins: dict[str, dict[str, object]] = {
+        found.name: {"state": "ok", "source": found.source} for found in catalogue.profilers
+    }
     plugins |= {one.name: {"state": "failed", "hook": one.hook, "error": str(one.error)} for one in catalogue.failures}
+    for name, line in catalogue.doctor_lines:
+        said: dict[str, object] = plugins.setdefault(name, {"state": "ok"})
+        said["lines"] = [*cast("list[str]", said.get("lines", [])), line]
     states = {name: f"{state}{details}" for name, (state, details) in libraries.items()}
     return {"broken": broken, "environment": environment, "libraries": states, "plugins": plugins}
 

@@ -59,3 +59,16 @@ class DevprofSpec:
         recorded as a failure with one warning; its builds are left out, the plugin's other hooks are still called.
         """
         raise AssertionError("a hookspec is never called")
+
+    @hookspec
+    def devprof_doctor_lines(self) -> Sequence[str]:
+        """Return what ``devprof doctor`` should say of the plugin's device and libraries, a line each.
+
+        Such as: the releases of driver and library, whether they fit, what is missing and what to do about it. The device may
+        be asked here, and only here outside of a session.
+
+        Thread: the command's main thread. Called: once per process, by ``devprof doctor``. Never: wait for the device's work;
+        no time budget guards it. If it raises: recorded as a failure with one warning; its lines are left out, the plugin's
+        other hooks are still called.
+        """
+        raise AssertionError("a hookspec is never called")

@@ -77,6 +77,11 @@ class Catalogue:
         return self._all("devprof_native_builds", self._read_builds)
 
     @property
+    def doctor_lines(self) -> tuple[tuple[str, str], ...]:
+        """What plugins say of their devices and libraries: the plugin's name and one line, by plugin name."""
+        return self._all("devprof_doctor_lines", self._read_lines)
+
+    @property
     def failures(self) -> tuple[PluginFailure, ...]:
         """What went wrong so far, oldest first. Hooks that nobody asked for yet have not had their chance to fail."""
         return tuple(self._failures)
@@ -213,6 +218,16 @@ class Catalogue:
             build = plugin.guard.call(hook, validate_build, plugin.info.name, item)
             if build is not None and self._claim(plugin, hook, f"native build {build.name!r}"):
                 yield build
+
+    def _read_lines(self, plugin: _Plugin, answer: object) -> Iterator[tuple[str, str]]:
+        hook = "devprof_doctor_lines"
+        for item in self._items(plugin, hook, answer, "lines of text"):
+            if isinstance(item, str):
+                yield plugin.info.name, " ".join(item.split())
+            else:
+                plugin.guard.fail(
+                    PluginContractError(plugin.info.name, hook, f"a line is {describe(item)}, expected text")
+                )
 
     def _items(self, plugin: _Plugin, hook: str, answer: object, what: str) -> list[object]:
         if isinstance(answer, list | tuple):

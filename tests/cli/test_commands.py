@@ -24,6 +24,15 @@ def devprof_native_builds():
 """
 
 
+PLUGIN_WITH_A_DEVICE_TO_TELL_OF = """
+from devprof.contract import hookimpl
+
+@hookimpl
+def devprof_doctor_lines():
+    return ["driver: 7.1", "firmware: too old; run vendor-update"]
+"""
+
+
 def devprof(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the command with extra environment variables."""
     return subprocess.run(
@@ -72,6 +81,18 @@ def test_a_plugin_that_fails_to_say_what_it_builds_is_named_with_exit_code_1(tmp
     assert "ranges: left out, " in done.stdout
     assert "plugin vendor: FAILED in devprof_native_builds" in done.stderr
     assert "vendor.h is not where it was" in done.stderr
+
+
+def test_doctor_passes_on_what_a_plugin_says_of_its_device(tmp_path: Path) -> None:
+    """In words and as JSON, under the plugin's name."""
+    environment = {
+        "PYTHONPATH": installed_plugin(tmp_path, PLUGIN_WITH_A_DEVICE_TO_TELL_OF),
+        "DEVPROF_CACHE": str(tmp_path),
+    }
+    done = devprof("doctor", **environment)
+    assert "  vendor: driver: 7.1\n  vendor: firmware: too old; run vendor-update\n" in done.stdout
+    said = json.loads(devprof("doctor", "--json", **environment).stdout)
+    assert said["plugins"]["vendor"]["lines"] == ["driver: 7.1", "firmware: too old; run vendor-update"]
 
 
 def test_doctor_names_versions_cache_and_switches(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from devprof.contract import PROJECT_NAME, DevprofSpec, hookimpl
 
-HOOKS = ["devprof_activity_profilers", "devprof_profiler_stubs", "devprof_native_builds"]
+HOOKS = ["devprof_activity_profilers", "devprof_profiler_stubs", "devprof_native_builds", "devprof_doctor_lines"]
 
 
 @pytest.fixture

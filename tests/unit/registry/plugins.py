@@ -77,10 +77,10 @@ class Stubs:
 
 
 class Plugin:
-    """A plugin object with the three hooks, and a note of how often each was called."""
+    """A plugin object with every hook, and a note of how often each was called."""
 
-    def __init__(self, profilers: Any = (), stubs: Any = None, builds: Any = ()) -> None:
-        self._answers = {"profilers": profilers, "stubs": stubs, "builds": builds}
+    def __init__(self, profilers: Any = (), stubs: Any = None, builds: Any = (), lines: Any = ()) -> None:
+        self._answers = {"profilers": profilers, "stubs": stubs, "builds": builds, "lines": lines}
         self.calls: list[str] = []
 
     def _answer(self, what: str) -> Any:
@@ -99,6 +99,10 @@ class Plugin:
     @hookimpl
     def devprof_native_builds(self) -> Any:
         return self._answer("builds")
+
+    @hookimpl
+    def devprof_doctor_lines(self) -> Any:
+        return self._answer("lines")
 
 
 class OneHook:

@@ -13,7 +13,7 @@ from devprof.errors import PluginContractError
 from devprof.registry.attach import attach
 from tests.unit.registry.plugins import OneHook, Plugin, Profiler
 
-HOOKS = "devprof_activity_profilers, devprof_profiler_stubs, devprof_native_builds"
+HOOKS = "devprof_activity_profilers, devprof_profiler_stubs, devprof_native_builds, devprof_doctor_lines"
 
 
 @pytest.fixture

@@ -136,6 +136,12 @@ def test_native_builds_of_all_plugins_are_listed(tmp_path: Path) -> None:
         assert catalogue.native_builds == (one, two)
 
 
+def test_what_plugins_say_to_the_doctor_comes_with_their_names_a_line_each() -> None:
+    catalogue = _catalogue(b=Plugin(lines=["driver: 580\n  is fine", 5]), a=Plugin(lines=["nothing here"]))
+    with pytest.warns(PluginWarning, match="a line is int 5, expected text"):
+        assert catalogue.doctor_lines == (("a", "nothing here"), ("b", "driver: 580 is fine"))
+
+
 def test_a_plugin_that_asks_for_the_catalogue_in_its_own_hook_sees_what_is_there_so_far() -> None:
     seen: list[object] = []
     catalogue = _catalogue(a=OneHook(Profiler("a")))
