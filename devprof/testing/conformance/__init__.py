@@ -10,7 +10,8 @@ from devprof.testing.conformance.bench import Bench, Capture, Settings
 from devprof.testing.conformance.case import REPORTS, ProfilerConformance, without_torch
 from devprof.testing.conformance.catalogue import CHECKS
 from devprof.testing.conformance.features import features_of
-from devprof.testing.conformance.pages import sections
+from devprof.testing.conformance.pages import explanation, sections
+from devprof.testing.conformance.recorded import KitRecorder, ReplayConformance, replayed, settings_of
 from devprof.testing.conformance.report import Finding, Report, State, judge, run_checks, settle
 from devprof.testing.conformance.subject import WORKLOADS, Subject, made, workload_of
 from devprof.testing.conformance.table import Area, Check, CheckFailed, Missing, Undecided
@@ -27,19 +28,24 @@ __all__ = [
     "CheckFailed",
     "Device",
     "Finding",
+    "KitRecorder",
     "Missing",
     "ProfilerConformance",
+    "ReplayConformance",
     "Report",
     "Settings",
     "State",
     "Subject",
     "Undecided",
     "Workload",
+    "explanation",
     "features_of",
     "judge",
     "made",
+    "replayed",
     "run_checks",
     "sections",
+    "settings_of",
     "settle",
     "without_torch",
     "workload_of",

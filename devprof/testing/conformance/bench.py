@@ -163,6 +163,15 @@ class Bench:
         """True where the plugin wants to hear of each op."""
         return self.plugin.capabilities.correlation is not CorrelationAccess.READ
 
+    def begin(self, check: str) -> None:
+        """Tell the workload which check begins, if it wants to know.
+
+        Raises:
+            Missing: it says what it lacks for that check.
+        """
+        if self._plain_device.has("begin_check") and (what := self._plain_device.call("begin_check", check, self.host)):
+            raise Missing(what)
+
     # -- ranges and work ----------------------------------------------------------------------------------------------
 
     def in_op(self, name: str, body: Callable[[], object]) -> None:
@@ -206,6 +215,8 @@ class Bench:
             capture = Capture(prof, watch.sessions, [], name)
             with prof:
                 body(capture)
+        if self._plain_device.has("note_trace"):
+            self._plain_device.call("note_trace", prof.trace, self.host)
         capture.warned = [str(one.message) for one in caught if issubclass(one.category, DevprofWarning)]
         if judged and (failures := capture.ledger.failures):
             raise Undecided("C106", f"the plugin was set aside: {failures[0]}")

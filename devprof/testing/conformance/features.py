@@ -30,6 +30,7 @@ def features_of(bench: Bench) -> dict[str, bool]:
     if not bench.device or bench.subject.profiler is None:
         return {}
     try:
+        bench.begin("features")
         capture = bench.session(lambda capture: _everything(bench), profile_memory=True)
         return _present(bench, capture)
     except Exception:  # noqa: BLE001 - the checks have said what is wrong

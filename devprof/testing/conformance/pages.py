@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Iterator
 
 from devprof.testing.conformance.catalogue import CHECKS
 from devprof.testing.conformance.needs import NEEDS
 from devprof.testing.conformance.table import DIRECT, HOSTED, Area, Check
 
-__all__ = ["sections"]
+__all__ = ["explanation", "sections"]
 
 
 def sections(checks: Iterable[Check] = CHECKS) -> str:
     """Return the sections of all checks as Markdown, by area."""
     return "\n".join(_lines(tuple(checks)))
+
+
+def explanation(check: Check) -> str:
+    """Return what the page says of one check, as plain text: a user of an installed devprof has no page."""
+    parts = (
+        f"{check.number} {check.promise}",
+        f"What it does: {check.how}",
+        f"Where it fails: {check.cause}",
+        f"Tried: {_tried(check)}. Needs: {_needs(check)}.",
+    )
+    return "\n".join(textwrap.fill(part, 100, subsequent_indent="  ") for part in parts)
 
 
 def _lines(checks: tuple[Check, ...]) -> Iterator[str]:

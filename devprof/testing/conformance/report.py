@@ -53,7 +53,7 @@ class Finding:
             return f"{head}{host} {self.state.value.capitalize()}: {self.reason}" if self.reason else f"{head}{host}"
         parts = (("expected", self.expected), ("found", self.found), ("likely cause", self.cause))
         lines = [f"  {word}: {text}" for word, text in parts]
-        return "\n".join([head + host, *lines, f"  explained in {self.check.page}"])
+        return "\n".join([head + host, *lines, f"  explained by: devprof conform --explain {self.check.number}"])
 
     def as_dict(self) -> dict[str, str]:
         """Return the finding as JSON values."""
@@ -70,6 +70,7 @@ def judge(check: Check, bench: Bench) -> Finding:
         return Finding(check, host, State.FAILED, expected, found, cause or check.cause)
 
     try:
+        bench.begin(check.number)
         if missing := _missing(check, bench):
             return Finding(check, host, State.SKIPPED, reason=f"needs {missing}")
         check.run(bench)

@@ -12,8 +12,9 @@ from collections.abc import Callable, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
-from devprof.contract import ActivityLogger, IActivityProfiler, IActivityProfilerSession, MemoryReporter, SessionConfig
+from devprof.contract import ActivityLogger, IActivityProfiler, MemoryReporter, SessionConfig
 from devprof.model import ActivityBatch, ActivityType, DeviceInfo, GenericTraceActivity, RecordError, ResourceInfo
+from devprof.replay.tapping import TappedSession, tapped
 
 __all__ = ["MemoryReport", "Watch", "Watched"]
 
@@ -104,38 +105,20 @@ class Watch:
         """Watch this profiler, once entered."""
         self.sessions: list[Watched] = []
         self.refused = 0
-        self._profiler: Any = profiler
-        self._restore: Callable[[], None] = lambda: None
+        self._tap = tapped(profiler, self._around)
 
     def __enter__(self) -> Self:
-        profiler, inner = self._profiler, self._profiler.configure
-
-        def configure(activity_types: Set[ActivityType], config: SessionConfig, **planned: Any) -> Any:
-            return self._configured(inner, activity_types, config, planned)
-
-        try:
-            own = vars(profiler).get("configure")
-            profiler.configure = configure
-        except (AttributeError, TypeError):  # it has slots or is frozen: its class is told, for as long
-            self._watch_class(type(profiler), configure)
-            return self
-
-        def restore() -> None:
-            if own is None:
-                del profiler.configure
-            else:
-                profiler.configure = own
-
-        self._restore = restore
+        self._tap.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._restore()
+        self._tap.__exit__(None, None, None)
 
-    def _watch_class(self, kind: Any, configure: Callable[..., Any]) -> None:
-        before = kind.configure
-        kind.configure = lambda profiler, *args, **planned: configure(*args, **planned)
-        self._restore = lambda: setattr(kind, "configure", before)
+    def _around(self, inner: Callable[..., Any]) -> Callable[..., Any]:
+        def configure(activity_types: Set[ActivityType], config: SessionConfig, **planned: Any) -> Any:
+            return self._configured(inner, activity_types, config, planned)
+
+        return configure
 
     def _configured(
         self, inner: Callable[..., Any], kinds: Set[ActivityType], config: SessionConfig, planned: dict[str, Any]
@@ -152,40 +135,23 @@ class Watch:
         except TypeError:
             watched.session = None
         self.sessions.append(watched)
-        return _WatchedSession(session, watched)
+        return TappedSession(session, lambda hook, method: _noting(watched, hook, method))
 
 
-class _WatchedSession:
-    """Has the methods that the plugin's session has, and no others; each notes its call and passes it on."""
+def _noting(watched: Watched, hook: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    if hook in _PER_OP:
+        return method
 
-    def __init__(self, session: Any, watched: Watched) -> None:
-        self._session = session
-        self._watched = watched
+    def noting(*args: Any) -> Any:
+        watched.calls.append(hook)
+        if hook in ("process_trace", "flush_trace") and args:
+            args = (_LoggerWatch(args[0], watched), *args[1:])
+        value = method(*args)
+        if hook in _KEPT:
+            watched.said[hook] = value
+        return value
 
-    def __getattr__(self, hook: str) -> Any:
-        if hook.startswith("_"):
-            raise AttributeError(hook)
-        method = getattr(self._session, hook)
-        inherited = getattr(IActivityProfilerSession, hook, None)
-        if inherited is not None and getattr(type(self._session), hook, None) is inherited and hook != "process_trace":
-            raise AttributeError(hook)  # the protocol's own says nothing, so devprof does not call it
-        if hook in _PER_OP or not callable(method):
-            return method
-        return self._noting(hook, method)
-
-    def _noting(self, hook: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        watched = self._watched
-
-        def noting(*args: Any) -> Any:
-            watched.calls.append(hook)
-            if hook == "process_trace" and args:
-                args = (_LoggerWatch(args[0], watched), *args[1:])
-            value = method(*args)
-            if hook in _KEPT:
-                watched.said[hook] = value
-            return value
-
-        return noting
+    return noting
 
 
 class _LoggerWatch(ActivityLogger):

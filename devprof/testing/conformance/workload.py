@@ -22,6 +22,8 @@ class Workload(Protocol):
     * ``device_calls()``: how many calls the device or its driver has had so far, in this process.
     * ``lose(n)``: let the device lose the records of the next n kernels, as it does when it is overrun.
     * ``fail()``: let the device's next call fail; the kit then launches and synchronizes, and takes what is raised.
+    * ``begin_check(number, host)``: is told which check begins, such as ``"C301"`` under ``"python"``; a text
+      that it returns says what it lacks for that check, which is then skipped.
     * ``on_torch()``: the workload for torch sessions, where kernels come from torch ops.
     """
 

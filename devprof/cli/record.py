@@ -1,0 +1,94 @@
+"""``devprof record``: a program under the profiler, and what a plugin delivered meanwhile as one file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from devprof.cli.output import Json, print_json
+from devprof.cli.program import Program, exit_code, show
+from devprof.errors import DevprofError, UsageError
+
+__all__ = ["record"]
+
+_Program = Annotated[
+    list[str], typer.Argument(metavar="PROGRAM", help="A script with its arguments; options of devprof come before it.")
+]
+
+
+def record(
+    program: _Program,
+    module: Annotated[bool, typer.Option("-m", help="PROGRAM is the name of a module, as for python -m.")] = False,
+    plugin: Annotated[str, typer.Option(help="Which plugin; needed where several are installed.")] = "",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file; default: NAME.devrec.")] = None,
+    host: Annotated[str, typer.Option(help="torch, python, or auto: torch where it is installed.")] = "auto",
+    profile_memory: Annotated[bool, typer.Option("--profile-memory", help="Record the device's memory too.")] = False,
+    keep_texts: Annotated[
+        bool, typer.Option("--keep-texts", help="Keep names of your own ranges, and paths and names in other texts.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Run a program, and save what a plugin delivered: to be replayed where there is no device.
+
+    The file holds the plugin's records, clock readings, losses and answers, and when which op ran. It holds no date, path, host
+    or user name, and the ranges that you named are numbered, unless you say --keep-texts. Replay it with `devprof replay`. A run
+    of the conformance kit is recorded with `devprof conform PLUGIN --record FILE`.
+    """
+    from devprof.native import torch_facts
+    from devprof.profiler import profile
+    from devprof.replay import Recorder, save
+
+    wanted = Program(program[0], tuple(program[1:]), module)
+    wanted.check()
+    name = plugin or _only_plugin()
+    target = _target(output, wanted)
+    with Recorder(name) as recorder:
+        prof = profile(
+            activities=["cpu", name],
+            host=("torch" if torch_facts() else "python") if host == "auto" else host,
+            profile_memory=profile_memory,
+        )
+        with prof:
+            ended_by = wanted.run()
+    sys.stdout.flush()
+    if ended_by is not None:
+        show(ended_by)
+    code = exit_code(ended_by)
+    try:
+        recorder.note_host(prof.trace)
+        recording = recorder.recording(keep_texts=keep_texts)
+        save(recording, target)
+    except (DevprofError, OSError) as error:
+        typer.echo(f"devprof: {error}", err=True)
+        raise typer.Exit(code or 2) from None
+    session = recording.sessions[-1]
+    n_records = sum(map(len, session.batches))
+    facts = {"recording": str(target), "plugin": name, "records": n_records, "host_ranges": len(session.host)}
+    if as_json:
+        print_json({**facts, "bytes": target.stat().st_size, "exit_code": code}, err=True)
+    else:
+        size = f"{target.stat().st_size:,} bytes"
+        typer.echo(f"{target}: {n_records} records of {name}, {len(session.host)} ranges of the host, {size}", err=True)
+        if recorder.n_malformed:
+            typer.echo(f"{recorder.n_malformed} records that no column can hold are not in it", err=True)
+    raise typer.Exit(code)
+
+
+def _only_plugin() -> str:
+    from devprof.registry import discover
+
+    names = [one.name for one in discover().profilers]
+    if len(names) != 1:
+        raise UsageError(f"say which plugin with --plugin: installed are {', '.join(names) or 'none'}")
+    return names[0]
+
+
+def _target(output: Path | None, program: Program) -> Path:
+    """Return the file, absolute: the program may change the folder."""
+    target = (output or Path(f"{program.stem}.devrec")).absolute()
+    if not target.parent.is_dir():
+        raise UsageError(f"cannot write {target}: there is no directory {target.parent}; make it first")
+    return target
