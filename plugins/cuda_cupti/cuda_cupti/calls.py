@@ -10,11 +10,12 @@ from collections import Counter
 import numpy as np
 import numpy.typing as npt
 
-from cuda_cupti.cbids import DRIVER_CALLS, RUNTIME_NOISE, api_names
+from cuda_cupti.cbids import DRIVER_CALLS, RUNTIME_NOISE, api_names, driver_calls_shown
 from cuda_cupti.decode import Records
 from cuda_cupti.items import Items
 from cuda_cupti.joins import Joins
-from cuda_cupti.layouts import ActivityKind, Rows
+from cuda_cupti.layouts import ActivityKind
+from cuda_cupti.rows import Rows
 from cuda_cupti.times import timed
 from devprof.model import ActivityBatch, ActivityType
 
@@ -43,22 +44,22 @@ def runtime_calls(records: Records, joins: Joins, lost: Counter[str]) -> tuple[l
     if rows is None:
         return [], 0
     noise = np.isin(rows["cbid"], list(RUNTIME_NOISE)) & ~joins.caused.has(rows["correlationId"])
-    return [_calls(rows[~noise], ActivityKind.RUNTIME, joins, lost)], int(noise.sum())
+    return [_calls(rows.take(~noise), ActivityKind.RUNTIME, joins, lost)], int(noise.sum())
 
 
 def driver_calls(records: Records, joins: Joins, lost: Counter[str]) -> tuple[list[ActivityBatch], int]:
     """Return the calls of the driver that matter, and how many did not.
 
-    Those that Kineto shows, and those that caused something for which no call of the runtime stands: a program that copies or
-    launches graphs through the driver has no other launches.
+    Those that Kineto shows; and those that launch, copy, set or wait, or that caused something, where no call of the runtime
+    stands for it: a program that copies or launches graphs through the driver has no other launches.
     """
     rows = records.of.get(ActivityKind.DRIVER)
     if rows is None:
         return [], 0
     correlation = rows["correlationId"]
-    launches = joins.caused.has(correlation) & ~joins.runtime.has(correlation)
-    kept = np.isin(rows["cbid"], list(DRIVER_CALLS)) | launches
-    return [_calls(rows[kept], ActivityKind.DRIVER, joins, lost)], int((~kept).sum())
+    launches = np.isin(rows["cbid"], driver_calls_shown()) | joins.caused.has(correlation)
+    kept = np.isin(rows["cbid"], list(DRIVER_CALLS)) | (launches & ~joins.runtime.has(correlation))
+    return [_calls(rows.take(kept), ActivityKind.DRIVER, joins, lost)], int((~kept).sum())
 
 
 def overheads(records: Records, lost: Counter[str]) -> list[ActivityBatch]:
@@ -66,7 +67,7 @@ def overheads(records: Records, lost: Counter[str]) -> list[ActivityBatch]:
     rows = records.of.get(ActivityKind.OVERHEAD)
     if rows is None:
         return []
-    rows = rows[timed(rows, lost)]
+    rows = rows.take(timed(rows, lost))
     distinct, name = np.unique(rows["overheadKind"], return_inverse=True)
     batch = ActivityBatch.from_columns(
         [OVERHEADS.get(kind, "Unrecognized") for kind in distinct.tolist()],
@@ -80,7 +81,7 @@ def overheads(records: Records, lost: Counter[str]) -> list[ActivityBatch]:
 
 
 def _calls(rows: Rows, kind: ActivityKind, joins: Joins, lost: Counter[str]) -> ActivityBatch:
-    rows = rows[timed(rows, lost)]
+    rows = rows.take(timed(rows, lost))
     names, name = api_names(kind, rows["cbid"])
     items = Items()
     items.ints("cbid", rows["cbid"])

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from cuda_cupti.layouts import ActivityKind
 
-__all__ = ["DRIVER_CALLS", "RUNTIME_NOISE", "api_name", "api_names"]
+__all__ = ["DRIVER_CALLS", "RUNTIME_NOISE", "api_name", "api_names", "driver_calls_shown"]
 
 RUNTIME_NOISE = frozenset({10, 16, 17, 133, 134, 136})
 """Calls of the runtime that Kineto leaves out: cudaGetLastError, cudaSetDevice, cudaGetDevice, cudaEventCreate,
@@ -26,6 +26,7 @@ DRIVER_CALLS = frozenset({307, 549, 550, 551, 552, 554, 555, 652})
 """Calls of the driver that Kineto shows: cuLaunchKernel, cuMemCreate, cuMemRelease, cuMemMap, cuMemUnmap, export and import of
 shareable handles, cuLaunchKernelEx."""
 
+_LAUNCHES = re.compile(r"cu(Launch|Memcpy|Memset|MemPrefetch|GraphLaunch|StreamWaitEvent)|cu\w+Synchronize")
 _DOMAINS = {"runtime": ActivityKind.RUNTIME, "driver": ActivityKind.DRIVER}
 _RELEASE = re.compile(r"_v\d{4,}$")
 
@@ -44,6 +45,19 @@ def api_names(kind: int, cbids: npt.NDArray[np.uint32]) -> tuple[list[str], npt.
     """Return the distinct names of calls, and which of them each call has, (n,)."""
     distinct, inverse = np.unique(cbids, return_inverse=True)
     return [api_name(kind, cbid) for cbid in distinct.tolist()], inverse.astype(np.int32)
+
+
+@cache
+def driver_calls_shown() -> npt.NDArray[np.uint32]:
+    """Return the numbers of the driver's calls that are shown: Kineto's, and those that put work on a device or wait for one.
+
+    Kineto is made for torch, whose copies and waits go through the runtime. In a program without it they are the driver's own,
+    and would be work without a launch.
+    """
+    names = _table()[ActivityKind.DRIVER]
+    return np.array(
+        sorted(DRIVER_CALLS | {cbid for cbid, name in names.items() if _LAUNCHES.match(name)}), dtype=np.uint32
+    )
 
 
 @cache

@@ -13,7 +13,8 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from cuda_cupti.layouts import ActivityKind, Layout, Rows
+from cuda_cupti.layouts import ActivityKind, Layout
+from cuda_cupti.rows import Rows, joined
 from cuda_cupti.walk import walk
 
 __all__ = ["NAMED_KINDS", "Records", "TextAt", "decode", "merged"]
@@ -24,14 +25,17 @@ TextAt = Callable[[int], bytes | None]
 NAMED_KINDS = (ActivityKind.CONCURRENT_KERNEL, ActivityKind.KERNEL, ActivityKind.DEVICE, ActivityKind.MARKER)
 """Kinds whose field ``name`` is read."""
 
+_AT_ONCE = 2048
+"""Records whose fields are copied together, so that they are in the processor's cache from the first field to the last."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Records:
     """The records of one buffer, or of several.
 
     Attributes:
-        of: by kind, (n,) of `Layout.dtype`, in the buffer's order; memory of its own, read-only. A kind without records has no
-            entry.
+        of: by kind, its records in the buffer's order, a column per field of `Layout.dtype`; memory of their own. A kind
+            without records has no entry.
         text: by kind of `NAMED_KINDS`, (n,) int32: which of `texts` each record's ``name`` points to.
         texts: distinct texts, as they are in the library (mangled); ``""`` for a NULL pointer and for one that cannot be read.
         n_bytes: valid bytes that were given.
@@ -63,7 +67,7 @@ def decode(raw: bytes | bytearray | memoryview, layout: Layout, text_at: TextAt)
     """
     view = memoryview(raw).cast("B")
     found = walk(view, layout)
-    of = {kind: _gathered(view, offsets, layout.dtype(kind)) for kind, offsets in found.offsets.items()}
+    of = {kind: _columns(view, offsets, layout.dtype(kind)) for kind, offsets in found.offsets.items()}
     texts = _Texts(text_at)
     text: dict[int, npt.NDArray[np.int32]] = {kind: texts.index(of[kind]["name"]) for kind in NAMED_KINDS if kind in of}
     lost = len(view) - found.used_bytes
@@ -81,14 +85,14 @@ def merged(parts: Iterable[Records]) -> Records:
     """Return the records of several buffers of one library as one, in the order given.
 
     Raises:
-        ValueError: two parts have records of one kind in different layouts.
+        ValueError: two parts have records of one kind with different fields.
     """
     parts = list(parts)
     if len(parts) == 1:
         return parts[0]
     number: dict[str, int] = {}
     tables = [_renumbered(part.texts, number) for part in parts]
-    of = {kind: _joined([part.of[kind] for part in parts if kind in part.of]) for kind in _kinds(p.of for p in parts)}
+    of = {kind: joined([part.of[kind] for part in parts if kind in part.of]) for kind in _kinds(p.of for p in parts)}
     text = {
         kind: np.concatenate([table[p.text[kind]] for p, table in zip(parts, tables, strict=True) if kind in p.text])
         for kind in _kinds(p.text for p in parts)
@@ -103,17 +107,21 @@ def merged(parts: Iterable[Records]) -> Records:
     )
 
 
-def _gathered(raw: memoryview, offsets: npt.NDArray[np.int64], dtype: np.dtype[np.void]) -> Rows:
-    """Copy records out of a buffer as whole blocks of bytes; numpy checks every offset against the buffer's end."""
-    stride = dtype.itemsize
-    plain = np.dtype(f"V{stride}")
-    first = int(offsets[0])
-    if int(offsets[-1]) - first == stride * (len(offsets) - 1):
-        rows = np.frombuffer(raw, plain, len(offsets), first).copy()
-    else:  # one block may begin at any 8 bytes: all strides are multiples of 8
-        rows = np.ndarray(((len(raw) - stride) // 8 + 1,), plain, buffer=raw, strides=(8,))[offsets // 8]
-    rows.flags.writeable = False
-    return rows.view(dtype)
+def _columns(raw: memoryview, offsets: npt.NDArray[np.int64], dtype: np.dtype[np.void]) -> Rows:
+    """Copy the fields of records out of a buffer; numpy checks every offset against the buffer's end."""
+    n, stride, first = len(offsets), dtype.itemsize, int(offsets[0])
+    names = [name for name in dtype.names or () if name != "kind"]
+    columns = {name: np.empty(n, dtype[name]) for name in names}
+    in_a_row = int(offsets[-1]) - first == stride * (n - 1)
+    # one may begin at any 8 bytes: all strides are multiples of 8
+    blocks = np.ndarray(((len(raw) - stride) // 8 + 1,), f"V{stride}", buffer=raw, strides=(8,))
+    whole = np.frombuffer(raw, dtype, n, first) if in_a_row else None
+    for low in range(0, n, _AT_ONCE):
+        at = slice(low, low + _AT_ONCE)
+        block = whole[at] if whole is not None else blocks[offsets[at] // 8].view(dtype)
+        for name in names:
+            columns[name][at] = block[name]
+    return Rows(columns, n)
 
 
 class _Texts:
@@ -142,15 +150,3 @@ def _renumbered(texts: tuple[str, ...], number: dict[str, int]) -> npt.NDArray[n
 
 def _kinds(tables: Iterable[Mapping[int, object]]) -> list[int]:
     return sorted({kind for table in tables for kind in table})
-
-
-def _joined(parts: list[Rows]) -> Rows:
-    dtypes = {part.dtype for part in parts}
-    if len(dtypes) > 1:
-        lengths = sorted(dtype.itemsize for dtype in dtypes)
-        raise ValueError(f"buffers of different libraries cannot be joined: their records are {lengths} bytes long")
-    (dtype,) = dtypes
-    # as blocks of bytes, because numpy would copy field by field
-    rows = np.concatenate([part.view(f"V{dtype.itemsize}") for part in parts])
-    rows.flags.writeable = False
-    return rows.view(dtype)

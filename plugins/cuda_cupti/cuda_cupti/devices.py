@@ -73,11 +73,12 @@ def devices_of(records: Records) -> dict[int, DeviceFacts]:
     if rows is None:
         return {}
     found = {}
-    for row, text in zip(rows, records.text[ActivityKind.DEVICE].tolist(), strict=True):
+    for at, text in enumerate(records.text[ActivityKind.DEVICE].tolist()):
+        row = {name: rows[name][at] for name in rows.fields}
         facts = DeviceFacts(
             id=int(row["id"]),
             name=records.texts[text],
-            uuid=_uuid(bytes(row["uuid"])),
+            uuid=_uuid(row["uuid"].tobytes()),
             total_global_mem=int(row["globalMemorySize"]),
             compute_major=int(row["computeCapabilityMajor"]),
             compute_minor=int(row["computeCapabilityMinor"]),

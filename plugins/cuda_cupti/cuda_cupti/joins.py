@@ -5,14 +5,15 @@ CUPTI's buffers are in no order across threads, so everything is looked up in al
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from cuda_cupti.decode import Records
-from cuda_cupti.layouts import ActivityKind, Rows
+from cuda_cupti.layouts import ActivityKind
+from cuda_cupti.rows import Rows, joined
 
 __all__ = ["ExternalKinds", "Joins", "Lookup", "joins_of"]
 
@@ -30,6 +31,9 @@ _WITH_DEVICE = (
     _K.CUDA_EVENT,
     _K.CONTEXT,
 )
+_SPARSE, _SMALL = 4, 1 << 12
+"""A table has at most so many times more places than there are numbers, and this many."""
+_ABSENT = -1
 _CAUSED = (*_WITH_DEVICE[:6], _K.SYNCHRONIZATION, _K.MEMORY2)
 
 
@@ -49,28 +53,51 @@ class ExternalKinds:
 
 
 class Lookup:
-    """Values by number. Where a number occurs twice, its first value counts."""
+    """Values by number. Where a number occurs twice, its first value counts.
+
+    Correlation ids of a session are nearly without gaps, so a table does; where numbers lie far apart, they are sorted.
+    """
 
     def __init__(self, keys: Numbers, values: Numbers) -> None:
-        """Take (n,) keys and (n,) values."""
-        self._keys, first = np.unique(keys.astype(np.int64), return_index=True)
-        self._values = values.astype(np.int64)[first]
+        """Take (n,) keys and (n,) values, none negative."""
+        keys, values = keys.astype(np.int64), values.astype(np.int64)
+        self._sorted: Longs | None = None
+        self._lowest = int(keys.min()) if len(keys) else 0
+        span = int(keys.max()) - self._lowest + 1 if len(keys) else 0
+        if span > _SPARSE * len(keys) + _SMALL:
+            self._sorted, first = np.unique(keys, return_index=True)
+            self._values: Longs = values[first]
+            return
+        self._values = np.full(span, _ABSENT, dtype=np.int64)
+        self._values[keys[::-1] - self._lowest] = values[::-1]
+
+    @property
+    def values(self) -> set[int]:
+        """The distinct values that there are."""
+        return set(np.unique(self._values).tolist()) - {_ABSENT}
 
     def of(self, keys: Numbers, default: int = 0) -> Longs:
         """Return the value of each number, (n,), `default` for one that there is not."""
-        found = self.has(keys)
-        values = np.full(len(keys), default, dtype=np.int64)
-        at = np.searchsorted(self._keys, keys.astype(np.int64)[found])
-        values[found] = self._values[at]
+        values = self._found(keys)
+        values[values == _ABSENT] = default
         return values
 
     def has(self, keys: Numbers) -> npt.NDArray[np.bool_]:
         """Say which numbers there are, (n,)."""
-        if not len(self._keys):
-            return np.zeros(len(keys), dtype=np.bool_)
-        keys = keys.astype(np.int64)
-        at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-        found: npt.NDArray[np.bool_] = self._keys[at] == keys
+        found: npt.NDArray[np.bool_] = self._found(keys) != _ABSENT
+        return found
+
+    def _found(self, keys: Numbers) -> Longs:
+        if not len(self._values):
+            return np.full(len(keys), _ABSENT, dtype=np.int64)
+        wanted: Longs = keys.astype(np.int64, copy=False)
+        at: Longs = (
+            wanted - self._lowest if self._sorted is None else np.searchsorted(self._sorted, wanted).astype(np.int64)
+        )
+        inside = (at >= 0) & (at < len(self._values))
+        at *= inside
+        found: Longs = self._values[at]
+        found[~inside if self._sorted is None else ~inside | (self._sorted[at] != wanted)] = _ABSENT
         return found
 
 
@@ -85,6 +112,7 @@ class Joins:
         device: device by context.
         runtime: correlation ids of calls of the runtime.
         caused: correlation ids of what happened on a device, or for it: work, waits, allocations.
+        recordings: the recordings of events; None where there are none.
     """
 
     op: Lookup
@@ -93,20 +121,22 @@ class Joins:
     device: Lookup
     runtime: Lookup
     caused: Lookup
+    recordings: Rows | None
 
     def device_of(self, contexts: Numbers) -> Longs:
         """Return the device of each context, (n,); the only one that there is, else 0, for a context that nothing tells."""
-        known = set(self.device._values.tolist())
+        known = self.device.values
         return self.device.of(contexts, known.pop() if len(known) == 1 else 0)
 
 
-def joins_of(records: Records, external: ExternalKinds) -> Joins:
+def joins_of(records: Sequence[Records], external: ExternalKinds) -> Joins:
     """Look at all records of a session once."""
-    calls = [records.of[kind] for kind in (_K.RUNTIME, _K.DRIVER) if kind in records.of]
-    placed = [records.of[kind] for kind in _WITH_DEVICE if kind in records.of]
-    caused = [records.of[kind] for kind in _CAUSED if kind in records.of]
-    pushed = records.of.get(_K.EXTERNAL_CORRELATION)
-    runtime = _column([records.of[_K.RUNTIME]] if _K.RUNTIME in records.of else [], "correlationId")
+    calls = [of.of[kind] for of in records for kind in (_K.RUNTIME, _K.DRIVER) if kind in of.of]
+    placed = [of.of[kind] for of in records for kind in _WITH_DEVICE if kind in of.of]
+    caused = [of.of[kind] for of in records for kind in _CAUSED if kind in of.of]
+    pushed = [of.of[_K.EXTERNAL_CORRELATION] for of in records if _K.EXTERNAL_CORRELATION in of.of]
+    recordings = [of.of[_K.CUDA_EVENT] for of in records if _K.CUDA_EVENT in of.of]
+    runtime = _column([of.of[_K.RUNTIME] for of in records if _K.RUNTIME in of.of], "correlationId")
     causes = _column(caused, "correlationId")
     return Joins(
         op=_external(pushed, external.op, external),
@@ -115,16 +145,16 @@ def joins_of(records: Records, external: ExternalKinds) -> Joins:
         device=Lookup(_column(placed, "contextId"), _column(placed, "deviceId")),
         runtime=_numbered(runtime, runtime),
         caused=_numbered(causes, causes),
+        recordings=joined(recordings) if recordings else None,
     )
 
 
-def _external(pushed: Rows | None, kind: int, external: ExternalKinds) -> Lookup:
-    if pushed is None:
-        return Lookup(np.empty(0, np.int64), np.empty(0, np.int64))
-    rows = pushed[pushed["externalKind"] == kind]
-    ids = rows["externalId"] if external.ids_of is None else external.ids_of(rows["externalId"])
+def _external(pushed: Sequence[Rows], kind: int, external: ExternalKinds) -> Lookup:
+    parts = [rows.take(rows["externalKind"] == kind) for rows in pushed]
+    given: npt.NDArray[np.uint64] = np.concatenate([rows["externalId"] for rows in parts] or [np.empty(0, np.uint64)])
+    ids = given if external.ids_of is None else external.ids_of(given)
     kept = (ids > 0) & (ids < np.uint64(1 << 63))  # what no column of devprof's could hold was not pushed by devprof
-    return _numbered(rows["correlationId"][kept], ids[kept])
+    return _numbered(_column(parts, "correlationId")[kept], ids[kept])
 
 
 def _numbered(keys: Numbers, values: Numbers) -> Lookup:
@@ -133,6 +163,6 @@ def _numbered(keys: Numbers, values: Numbers) -> Lookup:
     return Lookup(keys[kept], values[kept])
 
 
-def _column(parts: list[Rows], name: str) -> Longs:
+def _column(parts: Sequence[Rows], name: str) -> Longs:
     arrays = [part[name].astype(np.int64) for part in parts]
     return np.concatenate(arrays) if arrays else np.empty(0, np.int64)

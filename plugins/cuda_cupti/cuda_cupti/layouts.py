@@ -18,9 +18,8 @@ from functools import cache
 from types import MappingProxyType
 
 import numpy as np
-import numpy.typing as npt
 
-__all__ = ["FIELDS", "NEWEST", "RELEASES", "ActivityKind", "Layout", "Rows", "expected", "release_of"]
+__all__ = ["FIELDS", "NEWEST", "RELEASES", "ActivityKind", "Layout", "expected", "release_of"]
 
 
 class ActivityKind(IntEnum):
@@ -58,14 +57,10 @@ def _fields(text: str) -> Mapping[str, tuple[int, str]]:
 
 
 _KERNEL = _fields(
-    "cacheConfig@4:u1 sharedMemoryConfig@5:u1 registersPerThread@6:u2 start@16:u8 end@24:u8 completed@32:u8 deviceId@40:u4"
-    " contextId@44:u4 streamId@48:u4 gridX@52:i4 gridY@56:i4 gridZ@60:i4 blockX@64:i4 blockY@68:i4 blockZ@72:i4"
-    " staticSharedMemory@76:i4 dynamicSharedMemory@80:i4 localMemoryPerThread@84:u4 localMemoryTotal@88:u4"
-    " correlationId@92:u4 gridId@96:i8 name@104:u8 queued@120:u8 submitted@128:u8 launchType@136:u1"
-    " sharedMemoryExecuted@140:u4 graphNodeId@144:u8 shmemLimitConfig@152:u4 graphId@156:u4 channelID@168:u4"
-    " channelType@172:u4 clusterX@176:u4 clusterY@180:u4 clusterZ@184:u4 clusterSchedulingPolicy@188:u4"
-    " localMemoryTotal_v2@192:u8 maxPotentialClusterSize@200:u4 maxActiveClusters@204:u4 isDeviceLaunched@208:u1"
-    " priority@216:i4 executionModel@224:u4 sourceGraphId@232:u4 sourceGraphNodeId@240:u8"
+    "registersPerThread@6:u2 start@16:u8 end@24:u8 deviceId@40:u4 contextId@44:u4 streamId@48:u4 gridX@52:i4 gridY@56:i4"
+    " gridZ@60:i4 blockX@64:i4 blockY@68:i4 blockZ@72:i4 staticSharedMemory@76:i4 dynamicSharedMemory@80:i4"
+    " correlationId@92:u4 name@104:u8 queued@120:u8 graphNodeId@144:u8 shmemLimitConfig@152:u4 graphId@156:u4"
+    " channelID@168:u4 channelType@172:u4 priority@216:i4"
 )
 _API = _fields("cbid@4:u4 start@8:u8 end@16:u8 processId@24:u4 threadId@28:u4 correlationId@32:u4 returnValue@36:u4")
 
@@ -142,7 +137,7 @@ FIELDS: Mapping[int, Mapping[str, tuple[int, str]]] = MappingProxyType(
         ),
     }
 )
-"""Fields of each kind behind the leading ``kind``: CUPTI's name, to its offset in bytes and its dtype. Pointers are u8."""
+"""Fields of each kind that devprof reads: CUPTI's name, to its offset in bytes and its dtype. Pointers are u8."""
 
 _K = ActivityKind
 _KERNELS, _CALLS = (_K.KERNEL, _K.CONCURRENT_KERNEL), (_K.DRIVER, _K.RUNTIME, _K.INTERNAL_LAUNCH_API)
@@ -287,7 +282,3 @@ def _dtype(kind: int, stride: int) -> np.dtype[np.void]:
 
 def _name(kind: int) -> str:
     return ActivityKind(kind).name if kind in FIELDS else f"kind {kind}"
-
-
-Rows = npt.NDArray[np.void]
-"""Records of one kind, (n,), of `Layout.dtype`."""

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cuda_cupti.devices import DeviceFacts
-from cuda_cupti.layouts import Rows
+from cuda_cupti.rows import Rows
 
 __all__ = ["achieved_occupancy", "active_blocks_per_sm", "blocks_per_sm"]
 

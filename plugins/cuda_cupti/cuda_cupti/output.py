@@ -15,7 +15,7 @@ import numpy as np
 from cuda_cupti.calls import driver_calls, overheads, runtime_calls
 from cuda_cupti.decode import Records, merged
 from cuda_cupti.devices import DeviceFacts, devices_of
-from cuda_cupti.joins import ExternalKinds, joins_of
+from cuda_cupti.joins import ExternalKinds, Joins, joins_of
 from cuda_cupti.waits import SYNC_ROW, allocations, events, waits
 from cuda_cupti.work import copies, graphs, kernels, sets
 from devprof.model import ActivityBatch, ActivityType, DeviceInfo, ResourceInfo
@@ -39,6 +39,10 @@ TYPES = frozenset(
 
 _ON_HOST = {ActivityType.CUDA_RUNTIME, ActivityType.CUDA_DRIVER, ActivityType.OVERHEAD, ActivityType.CPU_INSTANT_EVENT}
 _MOST_DEVICES = 1 << 16
+_RESOURCE_BITS = 40  # a stream's number has 32, and SYNC_ROW may be added
+_RESOURCES = (1 << _RESOURCE_BITS) - 1
+_AT_ONCE = 1 << 16
+"""Records that are made batches of together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ class Output:
     """What a session hands over.
 
     Attributes:
-        batches: the records, on Unix ns as CUPTI stamps them; a batch per kind of record, none empty.
+        batches: the records, on Unix ns as CUPTI stamps them; a batch per kind of record and piece, none empty.
         devices: the devices that they refer to, and those that are known.
         resources: their streams, and a row beside each for waits.
         properties: facts of the devices, for ``deviceProperties``.
@@ -79,11 +83,16 @@ def to_batches(
     Raises:
         ValueError: the buffers are of libraries with different layouts.
     """
-    whole = merged(records)
-    facts = {at: one for at, one in {**devices_of(whole), **(devices or {})}.items() if at < _MOST_DEVICES}
+    parts = _parts(records)
+    said = {at: one for part in parts for at, one in devices_of(part).items()}
+    facts = {at: one for at, one in {**said, **(devices or {})}.items() if at < _MOST_DEVICES}
     lost: Counter[str] = Counter()
-    batches, filtered = _batches(whole, facts, types, external or ExternalKinds(), lost)
-    batches = [batch for batch in batches if len(batch)]
+    joins = joins_of(parts, external or ExternalKinds())
+    batches, filtered = [], 0
+    for part in parts:
+        made, noise = _batches(part, joins, facts, types, lost)
+        batches += [batch for batch in made if len(batch)]
+        filtered += noise
     used = _rows(batches)
     return Output(
         batches=tuple(batches),
@@ -97,14 +106,26 @@ def to_batches(
     )
 
 
+def _parts(records: Sequence[Records]) -> list[Records]:
+    """Return the records in pieces that fit the processor's cache: small buffers together, in their order."""
+    groups: list[list[Records]] = []
+    room = 0
+    for one in records:
+        if not groups or room < len(one):
+            groups.append([])
+            room = _AT_ONCE
+        groups[-1].append(one)
+        room -= len(one)
+    return [merged(group) for group in groups]
+
+
 def _batches(
     records: Records,
+    joins: Joins,
     facts: Mapping[int, DeviceFacts],
     types: Set[ActivityType],
-    external: ExternalKinds,
     lost: Counter[str],
 ) -> tuple[list[ActivityBatch], int]:
-    joins = joins_of(records, external)
     batches: list[ActivityBatch] = []
     filtered = 0
     if ActivityType.CONCURRENT_KERNEL in types:
@@ -134,8 +155,10 @@ def _rows(batches: Sequence[ActivityBatch]) -> set[tuple[int, int]]:
     rows: set[tuple[int, int]] = set()
     for batch in batches:
         if ActivityType(int(batch.activity_type[0])) not in _ON_HOST:
-            places = np.unique(np.stack([batch.device.astype(np.int64), batch.resource], axis=1), axis=0)
-            rows |= {(device, resource) for device, resource in places.tolist() if 0 <= device < _MOST_DEVICES}
+            device = batch.device.astype(np.int64)
+            in_reach = (device >= 0) & (device < _MOST_DEVICES)
+            places = np.unique((device << _RESOURCE_BITS | batch.resource)[in_reach])
+            rows |= {(place >> _RESOURCE_BITS, place & _RESOURCES) for place in places.tolist()}
     return rows
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from cuda_cupti.layouts import Rows
+from cuda_cupti.rows import Rows
 
 __all__ = ["ENDS_FIRST", "NO_TIMES", "UNFINISHED", "timed"]
 

@@ -7,6 +7,7 @@ stands on a row beside the stream, as in Kineto; ``stream`` says which one it wa
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,8 @@ import numpy.typing as npt
 from cuda_cupti.decode import Records
 from cuda_cupti.items import Items
 from cuda_cupti.joins import Joins
-from cuda_cupti.layouts import ActivityKind, Rows
+from cuda_cupti.layouts import ActivityKind
+from cuda_cupti.rows import Rows
 from cuda_cupti.times import NO_TIMES, timed
 from devprof.model import ActivityBatch, ActivityType
 
@@ -40,17 +42,15 @@ def waits(records: Records, joins: Joins, lost: Counter[str]) -> list[ActivityBa
     rows = records.of.get(ActivityKind.SYNCHRONIZATION)
     if rows is None:
         return []
-    rows = rows[timed(rows, lost)]
+    rows = rows.take(timed(rows, lost))
     kind = np.where(rows["type"] < len(SYNC_KINDS), rows["type"], 0).astype(np.int32)
     stream = _signed(rows["streamId"])
     items = Items()
     items.texts("cuda_sync_kind", kind)
     on_event = np.isin(kind, (_EVENT_SYNC, _STREAM_WAIT_EVENT))
     if on_event.any():
-        recorded = _recordings(rows, records.of.get(ActivityKind.CUDA_EVENT))
-        of_event = {
-            name: np.where(recorded >= 0, _taken(records, name, recorded), -1) for name in ("streamId", "correlationId")
-        }
+        recorded = _recordings(rows, joins.recordings)
+        of_event = {name: _taken(joins.recordings, name, recorded) for name in ("streamId", "correlationId")}
         items.ints("wait_on_stream", of_event["streamId"], on_event)
         items.ints("wait_on_cuda_event_record_corr_id", of_event["correlationId"], on_event)
         items.ints("wait_on_cuda_event_id", _signed(rows["cudaEventId"]), on_event)
@@ -82,7 +82,7 @@ def events(records: Records, joins: Joins, lost: Counter[str]) -> list[ActivityB
     kept = (rows["deviceTimestamp"] > 0) & (rows["deviceTimestamp"] < _LATEST_NS)
     if not kept.all():
         lost[NO_TIMES] += int((~kept).sum())
-    rows = rows[kept]
+    rows = rows.take(kept)
     correlation = rows["correlationId"]
     items = Items()
     items.ints("event_id", rows["eventId"])
@@ -113,11 +113,11 @@ def allocations(records: Records, joins: Joins, lost: Counter[str]) -> list[Acti
     rows = records.of.get(ActivityKind.MEMORY2)
     if rows is None:
         return []
-    rows = rows[~np.isin(rows["memoryKind"], _OF_MODULES)]
+    rows = rows.take(~np.isin(rows["memoryKind"], _OF_MODULES))
     kept = (rows["timestamp"] > 0) & (rows["timestamp"] < _LATEST_NS)
     if not kept.all():
         lost[NO_TIMES] += int((~kept).sum())
-    rows = rows[kept]
+    rows = rows.take(kept)
     correlation, at = rows["correlationId"], rows["timestamp"].astype(np.int64)
     size = np.where(rows["memoryOperationType"] == _RELEASE, -1, 1) * rows["bytes"].astype(np.int64)
     items = Items()
@@ -153,10 +153,11 @@ def _recordings(waits: Rows, recorded: Rows | None) -> npt.NDArray[np.int64]:
         return found
     by_number = {number: at for at, number in enumerate(recorded["cudaEventSyncId"].tolist()) if 0 < number != _NONE}
     by_event: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for at, (context, event, correlation) in enumerate(recorded[["contextId", "eventId", "correlationId"]].tolist()):
+    for at, (context, event, correlation) in enumerate(_tuples(recorded, "contextId", "eventId", "correlationId")):
         by_event.setdefault((context, event), []).append((correlation, at))
-    fields = ["contextId", "cudaEventId", "correlationId", "cudaEventSyncId"]
-    for row, (context, event, correlation, number) in enumerate(waits[fields].tolist()):
+    for row, (context, event, correlation, number) in enumerate(
+        _tuples(waits, "contextId", "cudaEventId", "correlationId", "cudaEventSyncId")
+    ):
         if event == _NONE:
             continue
         found[row] = by_number.get(number, -1)
@@ -172,9 +173,15 @@ def _last_before(recordings: list[tuple[int, int]], correlation: int) -> int:
     return at if distance < _WRAPS_AT // 2 else -1
 
 
-def _taken(records: Records, name: str, at: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    rows = records.of.get(ActivityKind.CUDA_EVENT)
-    return np.zeros(len(at), np.int64) if rows is None else rows[name].astype(np.int64)[np.maximum(at, 0)]
+def _tuples(rows: Rows, *fields: str) -> Iterator[tuple[int, ...]]:
+    return zip(*(rows[field].tolist() for field in fields), strict=True)
+
+
+def _taken(recorded: Rows | None, name: str, at: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return a field of each wait's recording, (n,), -1 where none is known."""
+    if recorded is None:
+        return np.full(len(at), -1, dtype=np.int64)
+    return np.where(at >= 0, recorded[name].astype(np.int64)[np.maximum(at, 0)], -1)
 
 
 def _signed(numbers: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:

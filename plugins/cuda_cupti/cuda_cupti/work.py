@@ -15,9 +15,10 @@ from cuda_cupti.decode import Records
 from cuda_cupti.devices import DeviceFacts
 from cuda_cupti.items import Items
 from cuda_cupti.joins import Joins
-from cuda_cupti.layouts import ActivityKind, Rows
+from cuda_cupti.layouts import ActivityKind
 from cuda_cupti.names import demangled
 from cuda_cupti.occupancy import achieved_occupancy, blocks_per_sm
+from cuda_cupti.rows import Rows
 from cuda_cupti.times import timed
 from devprof.model import ActivityBatch, ActivityType
 
@@ -45,7 +46,7 @@ def kernels(
         if rows is None:
             continue
         kept = timed(rows, lost)
-        rows, text = rows[kept], records.text[kind][kept]
+        rows, text = rows.take(kept), records.text[kind][kept]
         items = _kernel_items(rows, devices)
         batches.append(_batch(rows, ActivityType.CONCURRENT_KERNEL, names, text, joins, items))
     return batches
@@ -58,7 +59,7 @@ def copies(records: Records, joins: Joins, lost: Counter[str]) -> list[ActivityB
         rows = records.of.get(kind)
         if rows is None:
             continue
-        rows = rows[timed(rows, lost)]
+        rows = rows.take(timed(rows, lost))
         names, name = _named([rows["copyKind"], rows["srcKind"], rows["dstKind"]], _copy_name)
         items = Items()
         if kind is ActivityKind.MEMCPY2:
@@ -77,7 +78,7 @@ def sets(records: Records, joins: Joins, lost: Counter[str]) -> list[ActivityBat
     rows = records.of.get(ActivityKind.MEMSET)
     if rows is None:
         return []
-    rows = rows[timed(rows, lost)]
+    rows = rows.take(timed(rows, lost))
     names, name = _named([rows["memoryKind"]], lambda kind: f"Memset ({_memory(kind)})")
     items = Items()
     items.ints("context", rows["contextId"])
@@ -90,7 +91,7 @@ def graphs(records: Records, joins: Joins, lost: Counter[str]) -> list[ActivityB
     rows = records.of.get(ActivityKind.GRAPH_TRACE)
     if rows is None:
         return []
-    rows = rows[timed(rows, lost)]
+    rows = rows.take(timed(rows, lost))
     names, name = _named([rows["graphId"]], lambda graph: f"CUDA graph {graph}")
     items = Items()
     items.ints("context", rows["contextId"])
@@ -136,7 +137,7 @@ def _kernel_items(rows: Rows, devices: Mapping[int, DeviceFacts]) -> Items:
     items.lists("block", [rows["blockX"], rows["blockY"], rows["blockZ"]])
     items.ints("est. achieved occupancy %", percent, known)
     _graph_items(items, rows)
-    if "priority" in (rows.dtype.names or ()):
+    if "priority" in rows:
         items.ints("priority", rows["priority"])
     _channel_items(items, rows)
     return items
@@ -154,8 +155,9 @@ def _occupancy(
             continue
         here = rows["deviceId"] == device
         known |= here
-        per_sm[here] = blocks_per_sm(facts, rows[here])
-        share[here] = achieved_occupancy(facts, rows[here])
+        mine = rows.take(here)
+        per_sm[here] = blocks_per_sm(facts, mine)
+        share[here] = achieved_occupancy(facts, mine)
     threads = rows["blockX"].astype(np.float64) * rows["blockY"] * rows["blockZ"]
     return known, per_sm, per_sm * threads / 32, (share * 100 + 0.5).astype(np.int64)
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cuda_cupti.devices import DeviceFacts
-from cuda_cupti.layouts import Rows, expected
+from cuda_cupti.layouts import expected
 from cuda_cupti.occupancy import achieved_occupancy, active_blocks_per_sm, blocks_per_sm
+from cuda_cupti.rows import Rows
 
 from plugins.cuda_cupti.tests.judges import include_dirs
 from plugins.cuda_cupti.tests.test_output import H200
@@ -25,7 +26,7 @@ def kernel(
     row["blockX"], row["blockY"], row["blockZ"] = threads, 1, 1
     row["registersPerThread"], row["staticSharedMemory"], row["dynamicSharedMemory"] = registers, static, dynamic
     row["shmemLimitConfig"] = optin
-    return row
+    return Rows({name: row[name].copy() for name in DTYPE.names or ()}, 1)
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,7 @@ def test_noise_is_left_out_and_counted_as_kineto_does_unless_it_caused_something
     )
 
 
-def test_a_driver_call_that_is_the_only_launch_of_work_is_shown() -> None:
+def test_a_driver_call_that_puts_work_on_a_device_is_shown_where_no_call_of_the_runtime_stands_for_it() -> None:
     calls = [
         pack(DRIVER, "13.0", cbid=CU_MEMCPY_ASYNC, correlationId=1, **TIMES),
         pack(DRIVER, "13.0", cbid=CU_MEMCPY_ASYNC, correlationId=2, **TIMES),
@@ -146,6 +146,7 @@ def test_a_driver_call_that_is_the_only_launch_of_work_is_shown() -> None:
         ("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 2),
         ("cuda_runtime", "cudaMemcpyAsync", 2),
         ("cuda_driver", "cuMemcpyHtoDAsync_v2", 1),
+        ("cuda_driver", "cuMemcpyHtoDAsync_v2", 3),
     ]
 
 
