@@ -1,13 +1,12 @@
-"""Work for a GPU without any framework, for ``devprof conform cuda`` and the smoke test: the driver compiles a kernel itself.
-
-Nothing of devprof is imported: a workload is any object with these methods.
-"""
+"""Work for a GPU without any framework, for ``devprof conform cuda`` and the smoke test: the driver compiles a kernel itself."""
 
 from __future__ import annotations
 
 import ctypes as c
 import threading
 from typing import Any
+
+from cuda_cupti.errors import NoDriverError
 
 __all__ = ["Workload"]
 
@@ -32,10 +31,13 @@ class Workload:
         """Start the driver, and take the primary context of every GPU, two at most.
 
         Raises:
-            OSError: there is no driver.
+            NoDriverError: there is no driver.
             RuntimeError: the driver refuses.
         """
-        self._cuda = c.CDLL("libcuda.so.1")
+        try:
+            self._cuda = c.CDLL("libcuda.so.1")
+        except OSError as error:
+            raise NoDriverError from error
         self._calls = 0
         self._call("cuInit", 0)
         count = c.c_int()
