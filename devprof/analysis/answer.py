@@ -56,6 +56,14 @@ class Answer:
             raise UsageError(f"there is no column {name!r}; expected among {list(self.columns)}")
         return self.columns[name]
 
+    def is_number(self, name: str) -> bool:
+        """Say whether a column holds numbers, and nothing else but None.
+
+        Raises:
+            UsageError: there is none of that name.
+        """
+        return _is_number(self.column(name))
+
     def sorted_by(self, name: str, *, descending: bool = True) -> Answer:
         """Return the same rows in the order of one column; equal ones keep their order.
 
@@ -79,7 +87,7 @@ class Answer:
     def __str__(self) -> str:
         texts = [list(self.columns), *([_shown(k, v) for k, v in row.items()] for row in self)]
         widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-        numeric = [_is_number(column) for column in self.columns.values()]
+        numeric = [self.is_number(name) for name in self.columns]
         lines = ["  ".join(_padded(*cell) for cell in zip(row, widths, numeric, strict=True)).rstrip() for row in texts]
         return "\n".join([self.title, *lines, *self.notes])
 
@@ -102,7 +110,10 @@ def _take(column: Column, rows: npt.NDArray[np.integer[Any]] | slice) -> Column:
 
 
 def _is_number(column: Column) -> bool:
-    return np.asarray(column).dtype.kind in "iufb"
+    if isinstance(column, np.ndarray):
+        return column.dtype.kind in "iufb"
+    some = [value for value in column if value is not None]
+    return bool(some) and all(isinstance(value, int | float | np.number) for value in some)
 
 
 def _padded(text: str, width: int, numeric: bool) -> str:

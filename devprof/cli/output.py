@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.markup import escape
@@ -79,9 +78,9 @@ def print_answer(answer: Answer, rows: int | None = None) -> None:
 
 def _print_rich(title: str, heads: list[str], cells: list[list[str]], answer: Answer) -> None:
     table = Table(title=title, title_justify="left")
-    for number, (head, column) in enumerate(zip(heads, answer.columns.values(), strict=True)):
+    for number, (head, key) in enumerate(zip(heads, answer.columns, strict=True)):
         texts = [*head.split(), *(row[number] for row in cells)]
-        is_number = np.asarray(column).dtype.kind in "iuf"
+        is_number = answer.is_number(key)
         # a number in pieces cannot be read; a name can, unless they are very short
         least = max(map(len, texts), default=1) if is_number else min(max(map(len, texts), default=1), _NAME_WIDTH)
         table.add_column(head, justify="right" if is_number else "left", overflow="fold", min_width=least)
@@ -105,11 +104,11 @@ def _head(key: str) -> str:
 
 
 def _cell(key: str, value: Any) -> str:
+    if value is None:
+        return ""
     if key.endswith("_share"):
         return f"{100 * value:.1f} %"
-    if key.endswith("_ns"):
-        return _time(float(value))
-    return "" if value is None else str(value)
+    return _time(float(value)) if key.endswith("_ns") else str(value)
 
 
 def _time(span_ns: float) -> str:

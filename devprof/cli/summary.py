@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import numpy as np
@@ -61,8 +62,26 @@ def _facts(trace: Trace) -> dict[str, object]:
     window_ns = trace.window_end_ns - trace.window_start_ns
     return {
         "events": len(trace),
-        "places": ", ".join(place.title for place in trace.places),
+        "places": _places(trace),
         "rows": len(trace.rows),
         "window_s": window_ns / 1e9,
         **{key: value for key, value in trace.facts.items() if isinstance(value, str | int | float)},
+        **_ranks(trace),
     }
+
+
+def _places(trace: Trace) -> str:
+    """Return the processes and devices; a machine's other devices, which Kineto lists, only by their number."""
+    used = {row.place for row in trace.rows}
+    listed = [place.title for number, place in enumerate(trace.places) if number in used]
+    others = len(trace.places) - len(listed)
+    return ", ".join(listed) + (f" and {others} without events" if others else "")
+
+
+def _ranks(trace: Trace) -> dict[str, object]:
+    """Return what a merged trace says of its ranks."""
+    ranks, alignment = trace.facts.get("ranks"), trace.facts.get("alignment")
+    if not isinstance(ranks, list) or not isinstance(alignment, Mapping):
+        return {}
+    numbers = ", ".join(str(entry.get("rank")) for entry in ranks)
+    return {"ranks": numbers, "lined_up_by": alignment.get("by"), "notes": "; ".join(alignment.get("notes", ()))}

@@ -35,6 +35,11 @@ def launched(name: str, ts_us: float, dur_us: float, number: int) -> list[dict[s
     ]
 
 
+def labelled(device: int) -> dict[str, object]:
+    labels = {"labels": f"GPU {device}"}
+    return {"ph": "M", "name": "process_labels", "ts": 0, "pid": device, "tid": 0, "args": labels}
+
+
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
     """A step of 300 us with a short op before a long one."""
@@ -112,3 +117,26 @@ def _in_terminal(columns: int, *words: str | Path) -> str:
             while part := screen.read(65536):
                 parts.append(part)
     return b"".join(parts).decode()
+
+
+def test_of_a_merged_trace_each_rank_has_its_steps_and_places_without_events_are_only_counted(
+    trace: Path, tmp_path: Path
+) -> None:
+    whole = json.loads(trace.read_text("utf-8"))
+    files = []
+    for rank in (0, 1):
+        files.append(tmp_path / f"{rank}.json")
+        said = {"distributedInfo": {"rank": rank}, "traceEvents": [*whole["traceEvents"], *map(labelled, range(3))]}
+        files[-1].write_text(json.dumps(said), encoding="utf-8")
+    devprof("merge", *files, "-o", tmp_path / "all.devprof")
+    lines = devprof("summary", tmp_path / "all.devprof").stdout.splitlines()
+    begin = lines.index("steps")
+    assert [line.split("\t") for line in lines[begin + 1 : begin + 4]] == [
+        ["rank", "step", "start", "duration", "busy cuda:0", "busy cuda:1"],
+        ["0", "3", "0 ns", "300.000 us", "91.000 us", ""],
+        ["1", "3", "0 ns", "300.000 us", "", "91.000 us"],
+    ]
+    facts = dict(line.split("\t") for line in lines if line.count("\t") == 1)
+    assert (facts["ranks"], facts["lined_up_by"]) == ("0, 1", "clock")
+    facts = dict(line.split("\t") for line in devprof("summary", files[0]).stdout.splitlines() if line.count("\t") == 1)
+    assert facts["places"] == "process 50, cuda:0 and 2 without events"

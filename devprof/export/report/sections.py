@@ -157,17 +157,21 @@ def _steps(source: Source) -> Markup:
     if not len(answer):
         return Markup()
     duration_ns = np.asarray(answer.column("duration_ns"), dtype=np.int64)
-    busy = [np.asarray(column, dtype=np.int64) for key, column in answer.columns.items() if key.startswith("busy ")]
+    busy = [
+        np.array([value or 0 for value in column], dtype=np.int64)
+        for key, column in answer.columns.items()
+        if key.startswith("busy ")
+    ]
     busiest_ns = np.max(busy, axis=0) if busy else np.zeros_like(duration_ns)
     means, parts = grouped_means(duration_ns, _MOST_COLUMNS), grouped_means(busiest_ns, _MOST_COLUMNS)
-    numbers = answer.column("step")
-    each = len(means) == len(numbers)
-    says = [f"{f'step {numbers[i]}' if each else 'mean'}: {time_text(mean)}" for i, mean in enumerate(means.tolist())]
+    names = _step_names(answer)
+    each = len(means) == len(names)
+    says = [f"{f'step {names[i]}' if each else 'mean'}: {time_text(mean)}" for i, mean in enumerate(means.tolist())]
     text = (
         f"{count_text(len(answer))} steps, {time_text(duration_ns.min())} to {time_text(duration_ns.max())}, "
         f"{time_text(duration_ns.mean())} on average. In the stronger colour: the busiest device was busy."
     )
-    ends = tag("div", tag("span", f"steps {numbers[0]} to {numbers[-1]}"), class_="ends")
+    ends = tag("div", tag("span", f"steps {names[0]} to {names[-1]}"), class_="ends")
     top = tag("div", tag("span", time_text(float(means.max()))), class_="ends")
     longest = Answer(answer.title, {k: c for k, c in answer.columns.items() if k != "start_ns"}).sorted_by(
         "duration_ns"
@@ -179,6 +183,16 @@ def _steps(source: Source) -> Markup:
         tag("h3", title),
         answer_table(longest, source.most),
     )
+
+
+def _step_names(answer: Answer) -> list[str]:
+    """Return the number of each step, with whose it is where there are several ranks or processes."""
+    numbers = [str(number) for number in answer.column("step")]
+    whose = next((key for key in ("rank", "process") if key in answer.columns), None)
+    if whose is None:
+        return numbers
+    owners = answer.column(whose)
+    return [f"{number} of {whose} {cut(str(owner), 40)}" for number, owner in zip(numbers, owners, strict=True)]
 
 
 def _memory(source: Source) -> Markup:

@@ -29,7 +29,7 @@ def answer_table(answer: Answer, most: int, *, pictures: Mapping[str, Sequence[M
     """
     pictures = pictures or {}
     shown = answer.take(slice(most))
-    heads = [(title_of(key), _is_number(shown, key)) for key in answer.columns]
+    heads = [(title_of(key), shown.is_number(key)) for key in answer.columns]
     rows = [
         [*(_cell(key, value) for key, value in row.items()), *(tag("td", column[i]) for column in pictures.values())]
         for i, row in enumerate(shown)
@@ -58,10 +58,6 @@ def facts_table(facts: Mapping[str, str]) -> Markup:
 
 def _notes(*notes: str) -> list[Markup]:
     return [tag("p", note, class_="note") for note in notes if note]
-
-
-def _is_number(answer: Answer, key: str) -> bool:
-    return any(isinstance(value, int | float) for value in answer.column(key)[:1]) or key.endswith("_ns")
 
 
 def _cell(key: str, value: Any) -> Markup:

@@ -17,6 +17,7 @@ from devprof.errors import UsageError
 from devprof.export.report import html_report
 from devprof.model import ActivityType
 from devprof.pipeline.files import load
+from devprof.pipeline.ranks import merge
 from devprof.store import ItemKind, Place, PlaceKind, Row, Trace
 from tests.unit.export.pages import Page
 from tests.unit.export.public_traces import each_public_trace
@@ -149,6 +150,20 @@ def test_overlap_launches_and_steps_are_those_of_the_analysis(path: Path) -> Non
         ["0", "9000", "4500"],
         ["1", "9000", "4500"],
     ]
+
+
+def test_steps_of_several_ranks_say_whose_they_are(path: Path) -> None:
+    rows = page_of(merge([small(), small()], align="none"), path).section("steps").table()
+    assert [[row[key] for key in ("rank", "step", "duration", "busy openreg:0", "busy openreg:1")] for row in rows] == [
+        ["0", "0", "9000", "4500", ""],
+        ["0", "1", "9000", "4500", ""],
+        ["1", "0", "9000", "", "4500"],
+        ["1", "1", "9000", "", "4500"],
+    ]
+    assert (
+        "steps 0 of rank 0 to 1 of rank 1"
+        in page_of(merge([small(), small()], align="none"), path).section("steps").text
+    )
 
 
 def test_key_averages_of_the_host_are_those_of_the_analysis(path: Path) -> None:
