@@ -23,7 +23,7 @@ import numpy as np
 from benchmarks.setting import Gate, cpu_us, in_own_process, peak_bytes
 from devprof.errors import BuildError
 from devprof.export import chrome_trace, in_background
-from devprof.export.build_spec import CHROME
+from devprof.export.build_spec import EXPORT
 from devprof.model import ActivityType
 from devprof.native import build
 from devprof.store import ItemColumn, ItemKind, Place, PlaceKind, Row, Trace
@@ -104,7 +104,7 @@ def gates() -> Iterator[Gate]:
 
 def _writers() -> list[str]:
     try:
-        build(CHROME)
+        build(EXPORT)
     except BuildError as error:
         print(f"     export: no native writer here: {error}")
         return ["python"]

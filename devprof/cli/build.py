@@ -19,7 +19,7 @@ __all__ = ["build", "native_builds"]
 
 def native_builds(catalogue: Catalogue | None = None) -> dict[str, NativeBuild]:
     """Return every library that can be built: devprof's own, and those of plugins."""
-    from devprof.export.build_spec import CHROME
+    from devprof.export.build_spec import EXPORT
     from devprof.host.build_spec import RANGES
     from devprof.host.functions.build_spec import FUNCTIONS
     from devprof.store.readers import JSON
@@ -27,7 +27,7 @@ def native_builds(catalogue: Catalogue | None = None) -> dict[str, NativeBuild]:
     from devprof.torch.sink_build import SINK
 
     of_plugins = (catalogue or discover()).native_builds
-    return {spec.name: spec for spec in (BRIDGE, SINK, RANGES, FUNCTIONS, JSON, CHROME, *of_plugins)}
+    return {spec.name: spec for spec in (BRIDGE, SINK, RANGES, FUNCTIONS, JSON, EXPORT, *of_plugins)}
 
 
 def build(

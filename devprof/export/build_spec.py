@@ -1,4 +1,4 @@
-"""What the native writer of Chrome JSON is built from; apart from its use, so that ``devprof build`` can name it unloaded."""
+"""What the native writers of traces are built from; apart from their use, so that ``devprof build`` can name it unloaded."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ from pathlib import Path
 
 from devprof.contract import NativeBuild
 
-__all__ = ["CHROME"]
+__all__ = ["EXPORT"]
 
 _CSRC = Path(__file__).parent / "csrc"
+_SOURCES = ("numbers.cpp", "encode.cpp", "json.cpp", "perfetto.cpp", "rows.cpp", "pftrace.cpp")
+_HEADERS = ("numbers.h", "chunk.h", "columns.h", "known.h", "lists.h", "perfetto.h", "protobuf.h")
 
-CHROME = NativeBuild(
-    name="chrome",
-    sources=tuple(_CSRC / name for name in ("numbers.cpp", "encode.cpp", "json.cpp")),
-    headers=tuple(_CSRC / name for name in ("numbers.h", "chunk.h")),
+EXPORT = NativeBuild(
+    name="export",
+    sources=tuple(_CSRC / name for name in _SOURCES),
+    headers=tuple(_CSRC / name for name in _HEADERS),
     include_dirs=(_CSRC,),
     needs_torch=False,
-    description="writes the events of Chrome traces, several times faster than Python",
+    description="writes the events of Chrome and Perfetto traces, several times faster than Python",
 )
-"""Library of `devprof.export.native_events`."""
+"""Library of `devprof.export.native_events` and `devprof.export.perfetto_native`."""

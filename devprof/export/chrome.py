@@ -12,9 +12,12 @@ from contextlib import AbstractContextManager, nullcontext
 
 from devprof.export.base_time import base_time_ns, timestamp
 from devprof.export.behind import behind
-from devprof.export.choice import chosen_event_texts
+from devprof.export.choice import native_writer
+from devprof.export.events import event_texts
 from devprof.export.header import head, tail, window_events
 from devprof.export.lanes import assign_lanes
+from devprof.export.native_events import native_event_texts
+from devprof.export.nesting import Nesting
 from devprof.export.output import output_bytes
 from devprof.export.placing import Placing
 from devprof.export.shapes import IS_SLICE
@@ -22,6 +25,8 @@ from devprof.export.tracks import Tracks
 from devprof.store import Trace
 
 __all__ = ["chrome_trace"]
+
+_SWITCH = "DEVPROF_JSON_WRITER"
 
 Write = Callable[[bytes | memoryview], object]
 
@@ -32,7 +37,7 @@ def chrome_trace(trace: Trace, path: str | os.PathLike[str]) -> None:
     Times are exact: absolute ns = ``baseTimeNanoseconds`` + ``ts`` * 1000, with ``ts`` and ``dur`` in microseconds with three
     decimals; a negative duration is written as 0. Slices that cross on their row stand on rows of their own, "NAME (2)".
     Metadata that is not finite is left out. The file is written in pieces; memory does not grow with the trace but for some 40
-    bytes for each arrow and 8 for each text. Where the native writer is built (``devprof build chrome``), or is worth building
+    bytes for each arrow and 8 for each text. Where the native writer is built (``devprof build export``), or is worth building
     for this trace, it writes the events, else Python does; the file is the same. It is packed on a second thread.
 
     Args:
@@ -61,10 +66,13 @@ def _writing(write: Write, path: str | os.PathLike[str]) -> AbstractContextManag
 
 
 def _events(trace: Trace, base_ns: int) -> Iterator[bytes | memoryview]:
-    lanes = assign_lanes(trace, IS_SLICE)
+    native = native_writer(_SWITCH, len(trace))
+    nesting = Nesting(native, trace, IS_SLICE) if native is not None else None
+    lanes = assign_lanes(trace, IS_SLICE, nesting.looked_at if nesting else None)
     tracks = Tracks(trace.places, trace.rows, lanes.count)
     for name in tracks.names(timestamp(trace.window_start_ns - base_ns)):
         yield name.encode()
-    yield from chosen_event_texts(Placing(trace, base_ns, tracks, lanes))
+    placing = Placing(trace, base_ns, tracks, lanes)
+    yield from event_texts(placing) if native is None else native_event_texts(native, placing)
     for event in window_events(trace, base_ns):
         yield event.encode()

@@ -68,7 +68,7 @@ class _Slices(NamedTuple):
         return _Slices(row[chosen], start[chosen], end[chosen], event[chosen], fresh[chosen])
 
 
-def assign_lanes(trace: Trace, is_slice: Bools) -> Lanes:
+def assign_lanes(trace: Trace, is_slice: Bools, looked_at: Bools | None = None) -> Lanes:
     """Give every slice of a trace a lane.
 
     Slices that cross none stay on the first lane, or with their parent where that moves.
@@ -76,11 +76,15 @@ def assign_lanes(trace: Trace, is_slice: Bools) -> Lanes:
     Args:
         trace: n events.
         is_slice: (256,) bool, by number of `ActivityType`: which events are slices; others need no lane.
+        looked_at: (rows,) bool: rows whose slices may cross, or come in another order than that of their starts; None: any.
     """
+    if looked_at is not None and not looked_at.any():
+        return Lanes(_NONE, _NONE, np.ones(len(trace.rows), dtype=np.int64), _NONE)
     crossing, ahead = [_NONE], [_NONE]
     still_open = _Slices(_NONE, _NONE, _NONE, _NONE, np.empty(0, dtype=np.bool_))
     for events in parts_in_time(trace.start_ns):
         chosen = events[is_slice[trace.activity_type[events]]]
+        chosen = chosen if looked_at is None else chosen[looked_at[trace.row[chosen]]]
         if len(chosen) == 0:
             continue
         slices = _in_order(trace, chosen, still_open)

@@ -75,8 +75,8 @@ class Views:
         data, offsets = table.block()
         return Texts(self.column(data, np.uint8), self.column(offsets, np.int64))
 
-    def fields(self, fields: list[Field]) -> Any:
-        """Return fields side by side, as a pointer takes them."""
-        array = (Field * len(fields))(*fields)
+    def side_by_side(self, structures: list[Any], kind: type[Structure]) -> Any:
+        """Return structures of one kind side by side, as a pointer takes them."""
+        array = (kind * len(structures))(*structures)
         self._held.append(array)
-        return ctypes.cast(array, POINTER(Field))
+        return ctypes.cast(array, POINTER(kind))

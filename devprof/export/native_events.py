@@ -9,26 +9,22 @@ import ctypes
 import functools
 from collections.abc import Iterator
 from ctypes import byref, c_int64
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from devprof.errors import BuildError
 from devprof.export.arrows import ARROW_NAMES
-from devprof.export.build_spec import CHROME
 from devprof.export.chunks import Field, chunks
-from devprof.export.native_chunk import REFUSALS, SIGNATURES, Views
+from devprof.export.native_chunk import REFUSALS, Views
 from devprof.export.native_chunk import Chunk as NativeChunk
 from devprof.export.native_chunk import Field as NativeField
 from devprof.export.placing import Placed, Placing
 from devprof.export.shapes import IS_COUNTER, IS_SLICE, arrow_texts, head_of
 from devprof.export.strict_json import quoted, verbatim
 from devprof.export.text_table import TextTable
-from devprof.native import load
 from devprof.store import ItemKind
 
-__all__ = ["library", "native_event_texts"]
+__all__ = ["native_event_texts"]
 
 EVENTS_AT_ONCE = 8192
 """Events in a chunk: enough to pay for the columns' preparation, few enough that they stay in the processor's cache."""
@@ -44,27 +40,6 @@ _DTYPES = {
     ItemKind.INT_LIST: np.int64,
     ItemKind.JSON: np.int32,
 }
-
-
-@functools.cache
-def library(path: Path) -> ctypes.CDLL:
-    """Return the built library, checked.
-
-    Args:
-        path: where it is; another file is another library.
-
-    Raises:
-        BuildError: it is not there, cannot be loaded, or has another layout than this module.
-    """
-    loaded = load(CHROME)
-    for name, (result, arguments) in SIGNATURES.items():
-        function = getattr(loaded, name)
-        function.restype, function.argtypes = result, arguments
-    found = loaded.devprof_json_chunk_bytes(), loaded.devprof_json_field_bytes()
-    expected = ctypes.sizeof(NativeChunk), ctypes.sizeof(NativeField)
-    if found != expected:
-        raise BuildError(f"{path} takes chunks and fields of {found} bytes, this process makes {expected}; remove it")
-    return loaded
 
 
 def native_event_texts(native: ctypes.CDLL, placing: Placing) -> Iterator[memoryview]:
@@ -126,7 +101,7 @@ class _Writer:
         chunk = NativeChunk(
             events=len(placed.types),
             fields=len(fields),
-            field=views.fields(fields),
+            field=views.side_by_side(fields, NativeField),
             type=column(placed.types, np.uint8),
             name=column(names, np.int32),
             track=column(placed.track, np.int64),

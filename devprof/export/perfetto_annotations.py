@@ -10,26 +10,26 @@ import numpy.typing as npt
 
 from devprof.export.chunks import Chunk, distinct_keys, found
 from devprof.export.launch_fields import LaunchFields
+from devprof.export.perfetto_lists import Lists
 from devprof.export.perfetto_names import Names
 from devprof.export.protobuf import (
     FIXED64,
     VARINT,
     Part,
-    bytes_field,
     fixed64,
     message,
     number_field,
     tag,
     varint_column,
 )
-from devprof.store import ItemKind, Trace
+from devprof.store import ItemColumn, ItemKind, Trace
 
 __all__ = ["Annotation", "Annotations"]
 
 Longs = npt.NDArray[np.int64]
 
 _DEBUG_ANNOTATIONS = 4  # of TrackEvent
-_NAME_IID, _BOOL, _INT, _DOUBLE, _STRING, _ARRAY, _STRING_IID = 1, 2, 4, 5, 6, 12, 17  # of DebugAnnotation
+_NAME_IID, _BOOL, _INT, _DOUBLE, _STRING_IID = 1, 2, 4, 5, 17  # of DebugAnnotation
 _NAMES, _STRING_VALUES = 3, 29  # of InternedData
 
 
@@ -62,15 +62,17 @@ class Annotation(NamedTuple):
 
 
 class Annotations:
-    """The args of a trace's events: those that follow from ids and rows, and its items."""
+    """The args of a trace's events: those that follow from ids, and its items; what its row says it does not repeat."""
 
     def __init__(self, trace: Trace) -> None:
         self._items = trace.items
+        self._row = trace.row
         self._launches = LaunchFields(trace)
-        texts = distinct_keys([*LaunchFields.KEYS, *trace.items])
+        texts = distinct_keys([*LaunchFields.FROM_IDS, *trace.items])
         self._number = {key: i for i, key in enumerate(texts)}
         self._names = Names(_NAMES, len(texts), list(texts.values()).__getitem__)
         self._texts = Names(_STRING_VALUES, len(trace.strings), trace.strings.__getitem__)
+        self._lists = Lists(_STRING_VALUES, len(trace.strings))
 
     def names(self) -> Iterator[bytes]:
         """Yield packets with the args' names."""
@@ -81,15 +83,19 @@ class Annotations:
         shared = _Shared(len(chunk.events))
         packets: list[bytes] = []
         items: list[Annotation] = []
-        fields = self._launches.of(chunk)
+        fields = self._launches.from_ids(chunk)
         derived = {key: field.present for key, field in fields.items()}
         for key, column in self._items.items():
-            at, values = found(column, chunk)
+            at, values = self._unsaid(key, column, chunk)
             if len(at) == 0:
                 continue
-            if column.kind in (ItemKind.STRING, ItemKind.JSON):
+            kind = column.kind
+            if kind is ItemKind.INT_LIST:
+                kind, values, new = ItemKind.JSON, *self._lists.numbers(values)
+                packets += new
+            elif kind in (ItemKind.STRING, ItemKind.JSON):
                 packets += self._texts.new(values)
-            items += self._annotations(key, column.kind, at, values, shared)
+            items += self._annotations(key, kind, at, values, shared)
             if key in derived:
                 derived[key] = derived[key].copy()
                 derived[key][at] = False
@@ -98,6 +104,15 @@ class Annotations:
             at = np.flatnonzero(present)
             launches += self._annotations(key, ItemKind.INT, at, fields[key].columns[0][at], shared)
         return packets, [*launches, *items]
+
+    def _unsaid(self, key: str, column: ItemColumn, chunk: Chunk) -> tuple[Longs, npt.NDArray[Any]]:
+        """Return where in a chunk a column has values that the events' tracks do not say already, and those."""
+        at, values = found(column, chunk)
+        if len(at) and column.kind is ItemKind.INT and (said := self._launches.said.get(key)) is not None:
+            row = self._row[chunk.index][at]
+            unsaid = ~self._launches.on_device[row] | (said[row] != values)
+            at, values = at[unsaid], values[unsaid]
+        return at, values
 
     def _annotations(
         self, key: str, kind: ItemKind, at: Longs, values: npt.NDArray[Any], shared: _Shared
@@ -137,8 +152,5 @@ def _value(kind: ItemKind, values: npt.NDArray[Any], rank: Longs | None) -> list
             return [tag(_DOUBLE, FIXED64), *fixed64(values, rank)]
         case ItemKind.BOOL:
             return [tag(_BOOL, VARINT), *varint_column((values != 0).astype(np.uint64), rank)]
-        case ItemKind.STRING | ItemKind.JSON:
+        case _:
             return [tag(_STRING_IID, VARINT), *varint_column(values.astype(np.int64) + 1, rank)]
-        case ItemKind.INT_LIST:
-            entries = [message(_ARRAY, [tag(_INT, VARINT), *varint_column(one, rank)]) for one in values.T]
-            return [part for entry in entries for part in entry] or [bytes_field(_STRING, b"[]")]

@@ -38,29 +38,36 @@ class Ends(NamedTuple):
 
 
 class Flows:
-    """The arrows of a trace."""
+    """The arrows of a trace.
+
+    Attributes:
+        ends, starts: where they end and start, in order of the events.
+        some_turn: whether one starts at an event that stands after the one where it ends, at the same time.
+    """
 
     def __init__(self, trace: Trace) -> None:
         """Look at all arrows of a trace; takes some 20 bytes for each, and more while it does so."""
         ends, starts = _End.nowhere(), _Start.nowhere()
+        self.some_turn = False
         if trace.flow_id.any():
             for flow_type in np.flatnonzero(np.bincount(trace.flow_type[trace.flow_id != 0])).tolist():
-                some_ends, some_starts = _arrows(trace, flow_type, len(ends.event))
+                some_ends, some_starts, turned = _arrows(trace, flow_type, len(ends.event))
+                self.some_turn |= turned
                 ends = _End(*map(np.concatenate, zip(ends, some_ends, strict=True)))
                 starts = _Start(*map(np.concatenate, zip(starts, some_starts, strict=True)))
         by_event = np.argsort(ends.event, kind="stable")  # which is quick where they are in order
-        self._ends = _End(*(column[by_event] for column in ends))
+        self.ends = _End(*(column[by_event] for column in ends))
         by_event = np.argsort(starts.event, kind="stable")
-        self._starts = _Start(*(column[by_event] for column in starts))
+        self.starts = _Start(*(column[by_event] for column in starts))
 
     def at(self, chunk: Chunk) -> Ends:
         """Return what stands at the m events of a chunk."""
         kind, first, arrows = (np.zeros(len(chunk.events), dtype=np.int64) for _ in range(3))
-        here, which = _found(self._ends.event, chunk)
-        kind[here], first[here], arrows[here] = END, self._ends.number[which], 1
-        here, which = _found(self._starts.event, chunk)
-        arrows[here] = self._starts.arrows[which]
-        kind[here], first[here] = np.where(arrows[here] > 1, START_OF_MANY, START), self._starts.first[which]
+        here, which = _found(self.ends.event, chunk)
+        kind[here], first[here], arrows[here] = END, self.ends.number[which], 1
+        here, which = _found(self.starts.event, chunk)
+        arrows[here] = self.starts.arrows[which]
+        kind[here], first[here] = np.where(arrows[here] > 1, START_OF_MANY, START), self.starts.first[which]
         return Ends(kind, first, arrows)
 
 
@@ -87,8 +94,8 @@ class _Start(NamedTuple):
         return cls(*(np.empty(0, dtype=np.int32) for _ in cls._fields))
 
 
-def _arrows(trace: Trace, flow_type: int, taken: int) -> tuple[_End, _Start]:
-    """Number the arrows of one type from ``taken + 1`` on."""
+def _arrows(trace: Trace, flow_type: int, taken: int) -> tuple[_End, _Start, bool]:
+    """Number the arrows of one type from ``taken + 1`` on; say last whether one turns, see `Flows`."""
     of_type = (trace.flow_type == flow_type) & (trace.flow_id != 0) & ~IS_COUNTER[trace.activity_type]
     starts = np.flatnonzero(of_type & (trace.flow_start != 0))
     ids = trace.flow_id[starts]
@@ -97,7 +104,7 @@ def _arrows(trace: Trace, flow_type: int, taken: int) -> tuple[_End, _Start]:
         starts = starts[first]
     ends = np.flatnonzero(of_type & (trace.flow_start == 0))
     if len(ids) == 0:
-        return _End.nowhere(), _Start.nowhere()
+        return _End.nowhere(), _Start.nowhere(), False
     which = np.minimum(np.searchsorted(ids, trace.flow_id[ends]), len(ids) - 1)
     known = ids[which] == trace.flow_id[ends]
     ends, which = ends[known], which[known]
@@ -105,9 +112,11 @@ def _arrows(trace: Trace, flow_type: int, taken: int) -> tuple[_End, _Start]:
     number = taken + 1 + np.cumsum(count) - count
     order = np.argsort(which, kind="stable")
     shown = count > 0
+    turned = (starts[which] > ends) & (trace.start_ns[starts[which]] == trace.start_ns[ends])
     return (
         _End(ends[order].astype(np.int32), (taken + 1 + np.arange(len(ends))).astype(np.int32)),
         _Start(*(column[shown].astype(np.int32) for column in (starts, number, count))),
+        bool(turned.any()),
     )
 
 

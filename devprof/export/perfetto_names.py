@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from devprof.export.perfetto_packets import NEEDS_STATE, packet
 from devprof.export.protobuf import bytes_field, number_field, text_field
 
-__all__ = ["Names"]
+__all__ = ["Names", "interned"]
 
 _INTERNED_DATA = 12  # of TracePacket
 _IID, _TEXT = 1, 2  # of EventName and its like
@@ -38,16 +38,26 @@ class Names:
         unknown = numbers[~self._known[numbers]]
         if len(unknown) == 0:
             return
-        entries, size = [], 0
-        for number in np.unique(unknown).tolist():
-            entry = number_field(_IID, number + 1) + text_field(_TEXT, self._text(number))
-            entries.append(bytes_field(self._field, entry))
-            size += len(entry)
-            if size > _BYTES_AT_ONCE:
-                yield _interned(entries)
-                entries, size = [], 0
-        yield _interned(entries)
+        yield from interned(self._field, ((number, self._text(number)) for number in np.unique(unknown).tolist()))
         self._known[unknown] = True
+
+
+def interned(field: int, texts: Iterable[tuple[int, str]]) -> Iterator[bytes]:
+    """Yield packets with texts, given by their numbers in the table and what they are.
+
+    Args:
+        field: of ``InternedData``: whose texts.
+        texts: at least one.
+    """
+    entries, size = [], 0
+    for number, text in texts:
+        entry = number_field(_IID, number + 1) + text_field(_TEXT, text)
+        entries.append(bytes_field(field, entry))
+        size += len(entry)
+        if size > _BYTES_AT_ONCE:
+            yield _interned(entries)
+            entries, size = [], 0
+    yield _interned(entries)
 
 
 def _interned(entries: list[bytes]) -> bytes:

@@ -1,7 +1,8 @@
 """The order in which a Perfetto trace has its slices.
 
 A reader puts begins and ends in order of time, and those of one time in the order of the file. So a slice's begin and end may
-stand side by side, as long as of one track's slices each stands after all that began before it, the longest first.
+stand side by side, as long as of one track's slices each stands after all that began before it, the longest first. An arrow
+must start before it ends, so of one time hosts' events stand before devices' where that makes a difference.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ import numpy.typing as npt
 
 from devprof.export.chunks import Chunk
 from devprof.export.lanes import parts_in_time, sorted_small
-from devprof.store import Trace
+from devprof.store import PlaceKind, Trace
 
-__all__ = ["EVENTS_AT_ONCE", "in_file_order"]
+__all__ = ["EVENTS_AT_ONCE", "in_file_order", "slices_in_order"]
 
 EVENTS_AT_ONCE = 12_288
 """Events in a chunk: enough to pay for numpy's calls, few enough that their bytes stay in the processor's cache."""
@@ -26,26 +27,29 @@ Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
-def in_file_order(trace: Trace, is_slice: Mask) -> Iterator[Chunk]:
+def in_file_order(trace: Trace, in_order: bool) -> Iterator[Chunk]:
     """Yield the events of a trace in chunks, in the order in which they are written.
 
     Args:
         trace: n events.
-        is_slice: (256,) bool, by number of `ActivityType`.
+        in_order: whether that is the trace's own; see `slices_in_order`.
     """
     n = len(trace)
-    if _in_order(trace, is_slice):
+    if in_order:
         for number, low in enumerate(range(0, n, EVENTS_AT_ONCE)):
             yield Chunk(np.arange(low, min(low + EVENTS_AT_ONCE, n)), number)
         return
+    places = [trace.places[row.place].kind is PlaceKind.DEVICE for row in trace.rows]
+    on_device = np.array(places, dtype=np.bool_)
     for part in parts_in_time(trace.start_ns):
         end = np.maximum(trace.start_ns[part], trace.end_ns[part])
-        events = part[np.lexsort((~end, trace.start_ns[part]))]  # ~end: descending, without overflow
+        keys = (~end, on_device[trace.row[part]], trace.start_ns[part])  # ~end: descending, without overflow
+        events = part[np.lexsort(keys)]
         for low in range(0, len(events), EVENTS_AT_ONCE):
             yield Chunk(events[low : low + EVENTS_AT_ONCE])
 
 
-def _in_order(trace: Trace, is_slice: Mask) -> bool:
+def slices_in_order(trace: Trace, is_slice: Mask) -> bool:
     """Say whether the slices of each row stand in order of their starts, those that start together the longest first."""
     last_start = np.full(len(trace.rows), _EARLIEST)
     last_end = np.full(len(trace.rows), np.iinfo(np.int64).max)

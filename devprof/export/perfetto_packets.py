@@ -32,8 +32,10 @@ def track_packet(*fields: bytes) -> bytes:
 def event_packet(time: Iterable[Part], event: Iterable[Part]) -> list[Part]:
     """Return the packets of many events.
 
+    They do not say that they need the sequence's state: no reader of the file can have missed it.
+
     Args:
         time: of the file's clock, a column.
         event: the fields of ``TrackEvent``.
     """
-    return message(_PACKET, [tag(_TIME, VARINT), *time, _SEQUENCE + NEEDS_STATE, *message(_EVENT, event)])
+    return message(_PACKET, [tag(_TIME, VARINT), *time, _SEQUENCE, *message(_EVENT, event)])

@@ -8,6 +8,7 @@ Source of the format: protobuf.dev/programming-guides/encoding.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,6 +47,9 @@ _WORD_BYTES, _WORD_BITS = 8, 56  # bytes of a word, and how many bits of a numbe
 _CONTINUED = 0x8080808080808080  # every byte but a varint's last has its highest bit set
 
 
+_SHORT = tuple(bytes([number]) for number in range(128))
+
+
 class Column(NamedTuple):
     """Up to eight bytes of each record.
 
@@ -77,6 +81,8 @@ def selection(places: Longs) -> Selection:
 
 def varint(number: int) -> bytes:
     """Return a whole number as a varint; a negative one as protobuf's int64 has it."""
+    if 0 <= number < len(_SHORT):
+        return _SHORT[number]
     number &= 2**64 - 1
     octets = bytearray()
     while number > 0x7F:
@@ -86,6 +92,7 @@ def varint(number: int) -> bytes:
     return bytes(octets)
 
 
+@cache
 def tag(field: int, wire_type: int) -> bytes:
     """Return what stands before a field's value."""
     return varint(field << 3 | wire_type)

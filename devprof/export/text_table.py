@@ -51,6 +51,11 @@ class TextTable:
             found = self._number[indices]
         return found
 
+    @property
+    def number(self) -> npt.NDArray[np.int32]:
+        """The number of each text of the trace, -1: it is not in the table; as good as those that `numbers` gives."""
+        return self._number
+
     def block(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
         """Return the bytes of all texts, and where each begins, with the end of the last one.
 

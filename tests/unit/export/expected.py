@@ -21,24 +21,28 @@ def category(activity_type: int) -> str:
 
 
 def args_of(trace: Trace, event: int) -> dict[str, Any]:
-    """Args by the keys of the trace: from ids and rows, and the items, which hold."""
+    """Args by the keys of the trace: from ids, and the items, which hold; not what the row says."""
     kind, role = int(trace.activity_type[event]), ROLES[int(trace.role[event])]
-    row = trace.rows[int(trace.row[event])]
-    place = trace.places[row.place]
     own, linked = int(trace.id[event]), int(trace.linked[event])
     op = own if role in (Role.OP, Role.ANNOTATION) else 0 if kind == ActivityType.PYTHON_FUNCTION else linked
     launched = role in (Role.LAUNCH, Role.KERNEL, Role.COPY, Role.SET, Role.SYNC)
     args: dict[str, Any] = {"External id": op} if op else {}
     args |= {"correlation": own} if launched and own else {}
-    if launched and role is not Role.LAUNCH and place.kind is PlaceKind.DEVICE:
-        args |= {"device": place.id, "stream": row.id}
-    return args | {key: _plain(value) for key, value in trace.items_of(event).items()}
+    row = trace.rows[int(trace.row[event])]
+    place = trace.places[row.place]
+    said = {"device": place.id, "stream": row.id} if place.kind is PlaceKind.DEVICE else {}
+    items = {key: value for key, value in trace.items_of(event).items() if not _is(value, said.get(key))}
+    return args | {key: _plain(value) for key, value in items.items()}
+
+
+def _is(value: Any, number: int | None) -> bool:
+    return type(value) is int and value == number
 
 
 def written_keys(trace: Trace) -> dict[str, str]:
     """Keys of args as they stand in a file, where those that read the same once cleaned get a number."""
     written: dict[str, str] = {}
-    for key in dict.fromkeys(["External id", "device", "stream", "correlation", *trace.items]):
+    for key in dict.fromkeys(["External id", "correlation", *trace.items]):
         text, number = clean(key), 1
         while text in written.values():
             number += 1
@@ -65,5 +69,5 @@ def samples(trace: Trace) -> Iterator[tuple[str, int, float]]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
-        return list(value) or "[]"
+        return str(list(value))
     return clean(str(value)) if isinstance(value, RawJson | str) else value

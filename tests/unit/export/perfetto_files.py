@@ -18,7 +18,7 @@ definitions = pytest.importorskip(
 )
 
 REALTIME = 1
-STATE_CLEARED, NEEDS_STATE = 1, 2
+STATE_CLEARED = 1
 
 
 @dataclass
@@ -71,7 +71,9 @@ class _Sequence:
     def __init__(self) -> None:
         self.valid = False
         self.clock = REALTIME
+        self.track = 0
         self.offsets = {REALTIME: 0}
+        self.counts_on: dict[int, int] = {}  # clocks that count from one packet to the next: their times
         self.texts: dict[str, dict[int, Any]] = defaultdict(dict)
 
     def see(self, packet: Any) -> None:
@@ -80,10 +82,14 @@ class _Sequence:
             self.texts.clear()
         if packet.HasField("trace_packet_defaults"):
             self.clock = packet.trace_packet_defaults.timestamp_clock_id
+            self.track = packet.trace_packet_defaults.track_event_defaults.track_uuid
         if packet.HasField("clock_snapshot"):
             clocks = {clock.clock_id: clock.timestamp for clock in packet.clock_snapshot.clocks}
             assert packet.clock_snapshot.primary_trace_clock == REALTIME
             self.offsets |= {clock: clocks[REALTIME] - time for clock, time in clocks.items()}
+            self.counts_on |= {
+                one.clock_id: one.timestamp for one in packet.clock_snapshot.clocks if one.is_incremental
+            }
         if packet.HasField("interned_data"):
             for kind, entries in packet.interned_data.ListFields():
                 for entry in entries:
@@ -92,7 +98,10 @@ class _Sequence:
 
     def time_ns(self, packet: Any) -> int:
         clock = packet.timestamp_clock_id if packet.HasField("timestamp_clock_id") else self.clock
-        time = (packet.timestamp + self.offsets[clock]) % 2**64
+        time = packet.timestamp
+        if clock in self.counts_on:
+            self.counts_on[clock] = time = time + self.counts_on[clock]
+        time = (time + self.offsets[clock]) % 2**64
         return time - 2**64 if time >= 2**63 else time
 
     def value(self, annotation: Any) -> Any:
@@ -116,20 +125,22 @@ def read(path: Path) -> File:
     whole = definitions.Trace()
     whole.ParseFromString(data)
     tracks: dict[int, Any] = {}
-    state = _Sequence()
+    states: dict[int, _Sequence] = defaultdict(_Sequence)
     found: list[tuple[int, Any, Event]] = []
     for packet in whole.packet:
         if packet.HasField("track_descriptor"):
             assert packet.track_descriptor.uuid not in tracks
             tracks[packet.track_descriptor.uuid] = packet.track_descriptor
             continue
-        assert packet.trusted_packet_sequence_id == 1
+        state = states[packet.trusted_packet_sequence_id]
         state.see(packet)
         if packet.HasField("track_event"):
             assert state.valid
-            assert packet.sequence_flags & NEEDS_STATE
             time_ns = state.time_ns(packet)
-            found.append((time_ns, packet.track_event, _event(state, packet.track_event, time_ns)))
+            event = packet.track_event
+            if not event.HasField("track_uuid"):
+                event.track_uuid = state.track
+            found.append((time_ns, event, _event(state, event, time_ns)))
     found.sort(key=lambda one: one[0])  # stable: those of one time stay in the order of the file
     return _nested(tracks, found)
 

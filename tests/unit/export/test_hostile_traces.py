@@ -49,7 +49,9 @@ def traces(draw: Any) -> Trace:
 
     def items(kinds: list[ItemKind]) -> dict[str, ItemColumn]:
         found = {}
-        for key in draw(st.sets(TEXT | st.sampled_from(["stream", "correlation", "External id"]), max_size=4)):
+        for key in draw(
+            st.sets(TEXT | st.sampled_from(["device", "stream", "correlation", "External id"]), max_size=4)
+        ):
             kind = draw(st.sampled_from(kinds))
             events = np.array(sorted(draw(st.sets(st.integers(0, n - 1)))) if n else [], dtype=np.int64)
             if kind is ItemKind.INT_LIST:

@@ -14,11 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from devprof.export import chrome_trace, fitting, lanes
+from devprof.export.build_spec import EXPORT
 from devprof.export.events import IS_SLICE
 from devprof.export.fitting import by_start, longest_first
 from devprof.export.lanes import assign_lanes
+from devprof.export.native_library import library
+from devprof.export.nesting import Nesting
+from devprof.export.perfetto_order import slices_in_order
 from devprof.model import ActivityType
+from devprof.native import library_path
 from devprof.store import Row, Trace
+from tests.unit.export.test_hostile_traces import traces
 from tests.unit.export.traces import BASE_NS, PLACES, crossings, end_ns, events_of, kernel, op, read, start_ns, trace_of
 
 T = ActivityType
@@ -43,6 +49,35 @@ CASES = [
     ([(0, 10), (9, 3), (2, 12)], [0, 0, 1], [0, 0, 1]),
     ([(0, 10), (8, 100), (95, 105), (20, 30)], [1, 0, 1, 0], [0, 1, 0, 0]),
 ]
+
+
+@pytest.mark.usefixtures("native_writers")
+@settings(deadline=None, max_examples=300)
+@given(traces())
+def test_native_code_leaves_out_of_the_look_only_rows_that_need_none(trace: Trace) -> None:
+    nesting = Nesting(library(library_path(EXPORT)), trace, IS_SLICE)
+    expected, found = assign_lanes(trace, IS_SLICE), assign_lanes(trace, IS_SLICE, nesting.looked_at)
+    for name in ("events", "lane", "count", "ahead"):
+        assert getattr(found, name).tolist() == getattr(expected, name).tolist()
+    assert nesting.in_order == slices_in_order(trace, IS_SLICE)
+
+
+@pytest.mark.usefixtures("native_writers")
+@pytest.mark.parametrize(
+    ("slices", "looked_at", "in_order"),
+    [
+        ([(0, 10), (0, 5), (2, 3), (5, 10), (10, 20), (20, 20)], False, True),
+        ([(0, 10), (5, 11)], True, True),
+        ([(0, 5), (0, 10)], True, False),
+        ([(5, 6), (0, 1)], True, False),
+        ([(0, 10), (10, 10), (10, 20)], True, False),
+    ],
+)
+def test_a_row_is_looked_at_where_slices_cross_or_do_not_come_in_order(
+    slices: list[tuple[int, int]], looked_at: bool, in_order: bool
+) -> None:
+    nesting = Nesting(library(library_path(EXPORT)), trace_of([kernel("k", *times) for times in slices]), IS_SLICE)
+    assert (nesting.looked_at.tolist(), nesting.in_order) == ([False, looked_at], in_order)
 
 
 @pytest.mark.parametrize(("slices", "longest", "by_start"), CASES)

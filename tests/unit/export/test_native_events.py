@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 
 from devprof.errors import BuildError, UsageError
-from devprof.export import choice, chrome_trace, events, native_events, text_table
-from devprof.export.build_spec import CHROME
+from devprof.export import choice, chrome, chrome_trace, events, native_events, native_library, text_table
+from devprof.export.build_spec import EXPORT
 from devprof.export.native_chunk import Chunk, Column, Field, Texts
 from devprof.native import find, library_path
 from devprof.pipeline.files import load
@@ -45,7 +45,7 @@ def small_pieces(buffer_bytes: int = 1, at_once: int = 3, table_bytes: int = 10)
         yield
 
 
-@pytest.mark.usefixtures("native_json")
+@pytest.mark.usefixtures("native_writers")
 @settings(deadline=None, max_examples=300)
 @given(traces())
 def test_both_writers_make_the_same_file_of_any_trace(tmp_path_factory: pytest.TempPathFactory, trace: Trace) -> None:
@@ -56,7 +56,7 @@ def test_both_writers_make_the_same_file_of_any_trace(tmp_path_factory: pytest.T
         assert written(trace, folder, "native") == expected
 
 
-@pytest.mark.usefixtures("native_json")
+@pytest.mark.usefixtures("native_writers")
 @each_public_trace
 def test_both_writers_make_the_same_file_of_a_public_trace(public_trace: Path, tmp_path: Path) -> None:
     trace = load(public_trace)
@@ -83,7 +83,7 @@ def many(floats: np.ndarray[Any, Any], key: str = "f") -> Trace:
     )
 
 
-@pytest.mark.usefixtures("native_json")
+@pytest.mark.usefixtures("native_writers")
 @pytest.mark.parametrize(
     "make",
     [
@@ -134,8 +134,8 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def noted(name: str, write: Any) -> Any:
         return lambda *given: [names.append(name), write(*given)][1]
 
-    monkeypatch.setattr(choice, "event_texts", noted("python", events.event_texts))
-    monkeypatch.setattr(choice, "native_event_texts", noted("native", native_events.native_event_texts))
+    monkeypatch.setattr(chrome, "event_texts", noted("python", events.event_texts))
+    monkeypatch.setattr(chrome, "native_event_texts", noted("native", native_events.native_event_texts))
     return names
 
 
@@ -144,14 +144,14 @@ def test_a_small_trace_builds_nothing(empty_cache: Path, taken: list[str], tmp_p
     assert (taken, empty_cache.exists()) == (["python"], False)
 
 
-@pytest.mark.usefixtures("native_json")
+@pytest.mark.usefixtures("native_writers")
 def test_a_large_trace_builds_the_native_writer_and_then_all_take_it(
     empty_cache: Path, taken: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(choice, "BUILD_FROM_EVENTS", 5)
     chrome_trace(small_trace(), tmp_path / "t.json")
-    assert find(CHROME) == library_path(CHROME)
-    assert library_path(CHROME).parent == empty_cache
+    assert find(EXPORT) == library_path(EXPORT)
+    assert library_path(EXPORT).parent == empty_cache
     chrome_trace(trace_of([op("o", 0, 1)]), tmp_path / "t.json")
     assert taken == ["native", "native"]
 
@@ -193,7 +193,7 @@ def test_a_build_that_failed_is_not_tried_again(
     monkeypatch.setattr(choice, "build", fail)
     for _ in range(2):
         chrome_trace(small_trace(), tmp_path / "t.json")
-    assert tried == ["chrome"]
+    assert tried == ["export"]
 
 
 def test_the_switch_makes_a_missing_native_writer_an_error(
@@ -216,8 +216,8 @@ def test_another_text_in_the_switch_is_refused(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.fixture
-def native(native_json: None) -> ctypes.CDLL:
-    return native_events.library(library_path(CHROME))
+def native(native_writers: None) -> ctypes.CDLL:
+    return native_library.library(library_path(EXPORT))
 
 
 class Given:

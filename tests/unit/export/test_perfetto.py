@@ -15,6 +15,8 @@ from devprof.store import ItemKind, Place, PlaceKind, Row, Trace
 from tests.unit.export.perfetto_files import Event, File, read
 from tests.unit.export.traces import BASE_NS, DEVICE, HOST, ROWS, STREAM, kernel, op, small_trace, trace_of
 
+pytestmark = pytest.mark.usefixtures("perfetto_writer")
+
 T = ActivityType
 LAUNCH = {"flow_id": 2**30, "flow_type": kLinkAsyncCpuGpu}
 
@@ -68,10 +70,8 @@ def test_slices_instants_and_samples_stand_in_the_file_with_all_that_the_trace_s
         BASE_NS + 8_001,
         {
             "External id": 5,
-            "device": 0,
-            "stream": 7,
             "correlation": 2**30,
-            "grid": [4, 1, -1],
+            "grid": "[4, 1, -1]",
             "est. achieved occupancy %": 12.5,
             "note": 'a "quoted" é \ufffd',
             "Bytes": 7,
@@ -103,7 +103,7 @@ def test_hosts_are_processes_with_threads_and_devices_are_tracks_with_tracks_in_
     assert not any(track.HasField("process") or track.HasField("thread") for track in (device, stream))
     assert (device.name, device.parent_uuid) == ("OpenReg 0", 0)
     assert device.description == 'sim\n{"id": 0, "name": "é"}'
-    assert (stream.name, stream.parent_uuid) == ("stream 7", device.uuid)
+    assert (stream.name, stream.parent_uuid, stream.description) == ("stream 7", device.uuid, "device 0, stream 7")
     never_merged = device.SIBLING_MERGE_BEHAVIOR_NONE
     assert [track.sibling_merge_behavior for track in (device, stream)] == [never_merged] * 2
 
@@ -191,14 +191,61 @@ def test_a_launch_has_an_arrow_to_each_kernel_of_its_graph_and_kinds_of_arrows_d
     assert sorted(numbers) == [1, 1, 2, 2, 3, 3]
 
 
+def test_an_arrow_whose_ends_have_one_time_starts_before_it_ends_in_any_order(tmp_path: Path) -> None:
+    launch = op("launch", 5, 9, flow_start=1, **LAUNCH)
+    events = [op("around", 5, 20), kernel("k", 5, 50, **LAUNCH), launch]
+    file = written(trace_of(events), tmp_path)
+    assert file.arrows() == {("launch", "k")}
+    assert {event.name: event.above and event.above.name for event in file.events} == {
+        "around": None,
+        "launch": "around",
+        "k": None,
+    }
+
+
+def test_an_instant_that_stands_late_or_early_in_the_trace_has_its_time(tmp_path: Path) -> None:
+    def instant(at: int) -> dict[str, Any]:
+        return op(f"at {at}", at, at, type=T.CPU_INSTANT_EVENT)
+
+    events = [instant(900), op("a", 0, 100), op("b", 10, 20), instant(15), op("c", 950, 960), instant(5)]
+    file = written(trace_of(events), tmp_path)
+    assert [(name, start, end, above) for _, name, start, end, above in shown(file)] == [
+        ("a", 0, 100, None),
+        ("at 5", 5, None, "a"),
+        ("b", 10, 20, "a"),
+        ("at 15", 15, None, "b"),
+        ("at 900", 900, None, None),
+        ("c", 950, 960, None),
+    ]
+
+
+def test_lists_that_come_again_and_lists_that_do_not_are_the_same_text(tmp_path: Path) -> None:
+    lists = {i: [i % 3, -1, 2**62] if i % 2 else [i, 0, -(2**63)] for i in range(100)}
+    events = [kernel(f"k{i}", i, i + 1, row=1 + i % 2) for i in range(100)]
+    trace = trace_of(events, items={"grid": (ItemKind.INT_LIST, lists)}, rows=(*ROWS, Row(1, 8)))
+    found = {event.name: event.args for event in written(trace, tmp_path).events}
+    assert found == {f"k{i}": {"grid": str(lists[i])} for i in range(100)}
+
+
 def test_an_item_with_the_key_of_a_derived_arg_holds(tmp_path: Path) -> None:
     events = [kernel("a", 0, 1, id=3, linked=4), kernel("b", 2, 3, id=5, linked=6)]
-    trace = trace_of(events, items={"stream": (ItemKind.STRING, {0: "null stream"})})
-    found = [event.args for event in written(trace, tmp_path).events]
+    items = {"stream": (ItemKind.STRING, {0: "null stream"}), "correlation": (ItemKind.STRING, {0: "none"})}
+    found = [event.args for event in written(trace_of(events, items=items), tmp_path).events]
     assert found == [
-        {"External id": 4, "device": 0, "stream": "null stream", "correlation": 3},
-        {"External id": 6, "device": 0, "stream": 7, "correlation": 5},
+        {"External id": 4, "stream": "null stream", "correlation": "none"},
+        {"External id": 6, "correlation": 5},
     ]
+
+
+def test_what_a_device_and_a_stream_are_called_is_said_by_their_track_and_in_no_event_again(tmp_path: Path) -> None:
+    events = [kernel("a", 0, 1), kernel("b", 2, 3), op("c", 0, 1)]
+    items = {"device": (ItemKind.INT, {0: 0, 1: 1, 2: 4321}), "stream": (ItemKind.INT, {0: 7, 1: 7, 2: 4321})}
+    file = written(trace_of(events, items=items), tmp_path)
+    assert {event.name: event.args for event in file.events} == {
+        "a": {},
+        "b": {"device": 1},
+        "c": {"device": 4321, "stream": 4321},
+    }
 
 
 def test_a_counter_event_without_a_value_is_an_instant(tmp_path: Path) -> None:

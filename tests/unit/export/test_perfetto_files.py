@@ -7,7 +7,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import HealthCheck, given, settings
 
 from devprof.export import perfetto_trace
 from devprof.export.shapes import IS_SLICE
@@ -59,13 +60,15 @@ def _text(args: dict[str, Any]) -> str:
     return repr(sorted(args.items()))  # tells 1 from 1.0 and True, and NaN from nothing
 
 
-@settings(deadline=None, max_examples=300)
+@pytest.mark.usefixtures("perfetto_writer")
+@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(traces())
 def test_the_file_holds_every_event_with_its_time_its_args_and_its_values(trace: Trace) -> None:
     with tempfile.TemporaryDirectory() as folder:
         check(trace, Path(folder) / "t.pftrace")
 
 
+@pytest.mark.usefixtures("perfetto_writer")
 @each_public_trace
 def test_a_public_trace_is_in_the_file_as_a_whole(public_trace: Path, tmp_path: Path) -> None:
     check(load(public_trace), tmp_path / "t.pftrace")
