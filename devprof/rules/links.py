@@ -15,6 +15,7 @@ from devprof.store import ROLES, ItemKind, Trace
 __all__ = ["RULES"]
 
 _GREATEST_ID = 2**63 - 1
+_Longs = npt.NDArray[np.int64]
 _LAUNCH = ROLES.index(Role.LAUNCH)
 
 
@@ -99,19 +100,45 @@ def _work_is_launched(trace: Trace) -> Iterator[Violation]:
 
 
 def _arrows_have_one_start(trace: Trace) -> Iterator[Violation]:
+    ends, which, starts, arrivals = _arrows(trace)
+    for bad, words in (
+        ((starts == 0)[which] & ~_on_calls(trace, ends), "arrow ends have no start"),
+        ((starts > 1)[which], "arrow ends are of an arrow with several starts"),
+        ((arrivals == 0)[which], "arrow starts lead nowhere"),
+    ):
+        mask = np.zeros(len(trace), dtype=np.bool_)
+        mask[ends[bad]] = True
+        yield from where(mask, lambda n, at, words=words: f"{n} {words}; the first is at {trace.name_of(at)!r}")  # type: ignore[misc]
+
+
+def _arrows_to_calls(trace: Trace) -> Iterator[Violation]:
+    ends, which, starts, _ = _arrows(trace)
+    mask = np.zeros(len(trace), dtype=np.bool_)
+    mask[ends[(starts == 0)[which] & _on_calls(trace, ends)]] = True
+    yield from where(
+        mask,
+        lambda n, at: (
+            f"{n} calls have the end of an arrow that begins nowhere, as Kineto writes it for calls that start no work; "
+            f"the first is {trace.name_of(at)!r}"
+        ),
+    )
+
+
+def _arrows(trace: Trace) -> tuple[_Longs, _Longs, _Longs, _Longs]:
+    """Return the events with an end of an arrow, the arrow of each; and how often each arrow starts, and arrives."""
     ends = np.flatnonzero((trace.flow_id != 0) & (trace.flow_type != 0))
     keys = trace.flow_id[ends] * 4 + trace.flow_type[ends]
     distinct, which = np.unique(keys, return_inverse=True)
-    starts = np.bincount(which, trace.flow_start[ends] == 1, minlength=len(distinct))
-    arrivals = np.bincount(which, trace.flow_start[ends] != 1, minlength=len(distinct))
-    for bad, words in (
-        (starts == 0, "arrow ends have no start"),
-        (starts > 1, "arrow ends are of an arrow with several starts"),
-        (arrivals == 0, "arrow starts lead nowhere"),
-    ):
-        mask = np.zeros(len(trace), dtype=np.bool_)
-        mask[ends[bad[which]]] = True
-        yield from where(mask, lambda n, at, words=words: f"{n} {words}; the first is at {trace.name_of(at)!r}")  # type: ignore[misc]
+    begins = trace.flow_start[ends] == 1
+    starts, arrivals = (np.bincount(which[side], minlength=len(distinct)) for side in (begins, ~begins))
+    return ends, which, starts, arrivals
+
+
+def _on_calls(trace: Trace, ends: _Longs) -> npt.NDArray[np.bool_]:
+    """Return which ends of launch arrows stand on calls of the host."""
+    on_calls: npt.NDArray[np.bool_] = trace.flow_type[ends] == kLinkAsyncCpuGpu
+    on_calls &= (trace.role[ends] == _LAUNCH) & ~trace.on_device[ends]
+    return on_calls
 
 
 def _launch_arrows_start_on_the_host(trace: Trace) -> Iterator[Violation]:
@@ -163,6 +190,7 @@ RULES = (
     Rule("links.owned", Severity.WARNING, "Device work belongs to an op.", _work_is_owned),
     Rule("links.launched", Severity.INFO, "Device work has a launch.", _work_is_launched),
     Rule("flows.paired", Severity.WARNING, "An arrow has one start, and an end.", _arrows_have_one_start),
+    Rule("flows.calls", Severity.INFO, "An arrow that ends at a call begins somewhere.", _arrows_to_calls),
     Rule("flows.host", Severity.ERROR, "A launch arrow starts on the host.", _launch_arrows_start_on_the_host),
     Rule("flows.backward", Severity.WARNING, "Backward follows forward.", _backward_after_forward),
     Rule("links.sequence", Severity.INFO, "A sequence number leads back once.", _sequence_numbers_once),

@@ -99,6 +99,9 @@ BROKEN = {
     "links.owned": changed(4, linked=0),
     "links.launched": changed(4, id=51),
     "flows.paired": changed(3, flow=None),
+    "flows.calls": lambda: built(
+        [*right(), Event(LAUNCH, "query", 1085, 1090, id=51, linked=2, flow=Flow(7, kLinkAsyncCpuGpu, False), parent=1)]
+    ),
     "flows.host": lambda: built(
         [
             *right(),
