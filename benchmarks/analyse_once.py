@@ -1,6 +1,7 @@
-"""``python analyse_once.py devprof|hta FILE``: load one trace and time each analysis of it; prints their CPU seconds as JSON.
+"""``python analyse_once.py devprof|devprof-found|hta FILE``: load one trace and time each analysis of it.
 
-Imports devprof for its own analyses only, so that HTA can run in an environment of its own.
+Prints their CPU seconds and peak memory as JSON, for ``devprof-found`` what they find instead. Imports devprof for its own
+analyses only, so that HTA can run in an environment of its own.
 """
 
 from __future__ import annotations
@@ -8,9 +9,11 @@ from __future__ import annotations
 import gc
 import json
 import logging
+import resource
 import statistics
 import sys
 import time
+import tracemalloc
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -22,11 +25,12 @@ _MOST, _LEAST = 25, 3
 
 
 def of_devprof(path: str) -> tuple[Calls, dict[str, Any]]:
-    """Return the analyses of a trace loaded by devprof, and what it holds."""
+    """Return the analyses of a trace loaded by devprof, and how long its device work took."""
     from devprof import analysis
     from devprof.pipeline.files import load
 
     trace = load(path)
+    loaded_bytes = _peak_bytes()
     calls: dict[str, Callable[[], object]] = {
         "device_breakdown": lambda: analysis.device_breakdown(trace),
         "stream_usage": lambda: analysis.stream_usage(trace),
@@ -37,6 +41,16 @@ def of_devprof(path: str) -> tuple[Calls, dict[str, Any]]:
         "diff": lambda: analysis.diff(trace, trace),
         "key_averages": lambda: analysis.key_averages(trace).table(sort_by="self_device_time_total"),
     }
+    work_ns = int(analysis.device_breakdown(trace).columns["total_ns"].sum())  # type: ignore[union-attr]  # an array
+    return calls, {"loaded_bytes": loaded_bytes, "work_ns": work_ns}
+
+
+def found_by_devprof(path: str) -> dict[str, Any]:
+    """Return what the analyses find, row by row."""
+    from devprof import analysis
+    from devprof.pipeline.files import load
+
+    trace = load(path)
     answers = (
         analysis.device_breakdown,
         analysis.stream_usage,
@@ -44,8 +58,7 @@ def of_devprof(path: str) -> tuple[Calls, dict[str, Any]]:
         analysis.queue_length,
         analysis.steps,
     )
-    found: dict[str, Any] = {answer.__name__: list(answer(trace)) for answer in answers}
-    return calls, {"events": len(trace), **found}
+    return {answer.__name__: list(answer(trace)) for answer in answers}
 
 
 def of_hta(path: str) -> tuple[Calls, dict[str, Any]]:
@@ -81,14 +94,35 @@ def _median_s(call: Callable[[], object]) -> float:
     return statistics.median(took)
 
 
+def _peak_bytes() -> int:
+    """Return the greatest memory that this process held so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _beside_bytes(call: Callable[[], object]) -> int:
+    """Return the peak of what numpy and Python allocate in a call."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
 def main() -> None:
     """Time what the command line asks for."""
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
-    calls, found = {"devprof": of_devprof, "hta": of_hta}[sys.argv[1]](sys.argv[2])
+    side, path = sys.argv[1:]
+    if side == "devprof-found":
+        print(json.dumps({"found": found_by_devprof(path)}))
+        return
+    calls, facts = {"devprof": of_devprof, "hta": of_hta}[side](path)
     gc.collect()
     seconds = {name: _median_s(call) for name, call in calls.items()}
-    print(json.dumps({"seconds": seconds, "found": found}))
+    peak_bytes = _peak_bytes()
+    beside_bytes = {name: _beside_bytes(call) for name, call in calls.items()} if side == "devprof" else {}
+    print(json.dumps({"seconds": seconds, "peak_bytes": peak_bytes, "beside_bytes": beside_bytes, **facts}))
 
 
 if __name__ == "__main__":
