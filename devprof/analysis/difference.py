@@ -20,7 +20,7 @@ for _kind in (ActivityType.GPU_USER_ANNOTATION, ActivityType.PYTHON_FUNCTION, Ac
     _PART_OF_TYPE[_kind] = _LEFT_OUT
 Key = tuple[str, str, str]
 _COLUMNS = (
-    *("name", "kind", "backend", "change", "count_before", "count_after", "total_before_ns", "total_after_ns"),
+    *("name", "kind", "backend", "verdict", "count_before", "count_after", "total_before_ns", "total_after_ns"),
     *("change_ns", "mean_before_ns", "mean_after_ns"),
 )
 
@@ -31,7 +31,7 @@ def diff(before: Trace, after: Trace) -> Answer:
     Spans of user ranges on devices are left out, since they are sums of the rest; so are Python functions and instants. Names
     of steps are taken as one.
 
-    Columns: ``name``, ``kind`` (a `Role`), ``backend``, ``change`` (new, gone, slower, faster, more, fewer), ``count_before``,
+    Columns: ``name``, ``kind`` (a `Role`), ``backend``, ``verdict`` (new, gone, slower, faster, more, fewer), ``count_before``,
     ``count_after``, ``total_before_ns``, ``total_after_ns``, ``change_ns``, ``mean_before_ns``, ``mean_after_ns``.
     """
     old, new = _totals(before), _totals(after)
@@ -43,7 +43,7 @@ def diff(before: Trace, after: Trace) -> Answer:
             continue
         mean = {"mean_before_ns": ns_old / max(n_old, 1), "mean_after_ns": ns_new / max(n_new, 1)}
         counts = {"count_before": n_old, "count_after": n_new, "total_before_ns": ns_old, "total_after_ns": ns_new}
-        change = {"change": _change(n_old, n_new, ns_old, ns_new), **counts, "change_ns": ns_new - ns_old}
+        change = {"verdict": _verdict(n_old, n_new, ns_old, ns_new), **counts, "change_ns": ns_new - ns_old}
         rows.append({"name": name, "kind": kind, "backend": backend, **change, **mean})
     rows.sort(key=lambda row: -abs(int(str(row["change_ns"]))))
     return Answer("difference", {name: [row[name] for row in rows] for name in _COLUMNS})
@@ -76,7 +76,7 @@ def _totals(trace: Trace) -> dict[Key, tuple[int, int]]:
     return totals
 
 
-def _change(n_old: int, n_new: int, ns_old: int, ns_new: int) -> str:
+def _verdict(n_old: int, n_new: int, ns_old: int, ns_new: int) -> str:
     if not n_old or not n_new:
         return "gone" if n_old else "new"
     if n_old != n_new:

@@ -212,7 +212,7 @@ def test_a_difference_names_what_is_new_gone_slower_faster_more_and_fewer() -> N
     before = [("gone", 0, 0, 10, None), ("slow", 0, 10, 20, None), ("same", 0, 20, 30, None), ("more", 0, 30, 40, None)]
     after = [("new", 0, 0, 5, None), ("slow", 0, 10, 30, None), ("same", 0, 50, 60, None), ("more", 0, 70, 77, None)]
     answer = diff(built(before), built([*after, ("more", 0, 80, 85, None)], ranges=[("ProfilerStep#2", 0, 3)]))
-    found = {row["name"]: (row["change"], row["count_before"], row["count_after"], row["change_ns"]) for row in answer}
+    found = {row["name"]: (row["verdict"], row["count_before"], row["count_after"], row["change_ns"]) for row in answer}
     assert found == {
         "gone": ("gone", 1, 0, -10),
         "slow": ("slower", 1, 1, 10),
