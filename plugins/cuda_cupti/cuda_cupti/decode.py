@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from cuda_cupti.layouts import ActivityKind, Layout
 from cuda_cupti.rows import Rows, joined
-from cuda_cupti.walk import walk
+from cuda_cupti.walk import Walk, walk
 
-__all__ = ["NAMED_KINDS", "Records", "TextAt", "decode", "merged"]
+__all__ = ["NAMED_KINDS", "Records", "TextAt", "columns_of", "decode", "merged"]
 
 TextAt = Callable[[int], bytes | None]
 """Returns the C string at an address, without its NUL, or None where nothing can be read there. Never asked for address 0."""
@@ -66,8 +66,7 @@ def decode(raw: bytes | bytearray | memoryview, layout: Layout, text_at: TextAt)
         text_at: reads a C string.
     """
     view = memoryview(raw).cast("B")
-    found = walk(view, layout)
-    of = {kind: _columns(view, offsets, layout.dtype(kind)) for kind, offsets in found.offsets.items()}
+    of, found = columns_of(view, layout)
     texts = _Texts(text_at)
     text: dict[int, npt.NDArray[np.int32]] = {kind: texts.index(of[kind]["name"]) for kind in NAMED_KINDS if kind in of}
     lost = len(view) - found.used_bytes
@@ -79,6 +78,17 @@ def decode(raw: bytes | bytearray | memoryview, layout: Layout, text_at: TextAt)
         lost,
         (found.stop,) if found.stop else (),
     )
+
+
+def columns_of(raw: memoryview, layout: Layout) -> tuple[dict[int, Rows], Walk]:
+    """Return the fields of a buffer's records by kind, pointers as they are, and how the walk went.
+
+    Args:
+        raw: exactly the valid bytes, format ``B``.
+        layout: how long the library's records are.
+    """
+    found = walk(raw, layout)
+    return {kind: _columns(raw, offsets, layout.dtype(kind)) for kind, offsets in found.offsets.items()}, found
 
 
 def merged(parts: Iterable[Records]) -> Records:

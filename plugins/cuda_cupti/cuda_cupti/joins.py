@@ -60,16 +60,17 @@ class Lookup:
 
     def __init__(self, keys: Numbers, values: Numbers) -> None:
         """Take (n,) keys and (n,) values, none negative."""
-        keys, values = keys.astype(np.int64), values.astype(np.int64)
+        keys = keys.astype(np.int64)
+        numbers: Longs = values.astype(np.int64)
         self._sorted: Longs | None = None
         self._lowest = int(keys.min()) if len(keys) else 0
         span = int(keys.max()) - self._lowest + 1 if len(keys) else 0
         if span > _SPARSE * len(keys) + _SMALL:
             self._sorted, first = np.unique(keys, return_index=True)
-            self._values: Longs = values[first]
+            self._values: Longs = numbers[first]
             return
         self._values = np.full(span, _ABSENT, dtype=np.int64)
-        self._values[keys[::-1] - self._lowest] = values[::-1]
+        self._values[keys[::-1] - self._lowest] = numbers[::-1]
 
     @property
     def values(self) -> set[int]:
