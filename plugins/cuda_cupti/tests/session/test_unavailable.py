@@ -321,7 +321,7 @@ def test_a_subscriber_is_found_and_no_subscription_is_kept(stand_in: StandIn, mo
     coexistence.probe_subscription(cupti)
     assert stand_in.subscriber == 0
     stand_in.subscriber = 1
-    monkeypatch.setenv("CUDA_INJECTION64_PATH", "/opt/nsys/libToolsInjection64.so")
+    monkeypatch.setenv("CUDA_INJECTION64_PATH", "libToolsInjection64.so")
     with pytest.raises(CudaUnavailableError, match=r"libToolsInjection64\.so .* Another profiler holds CUPTI"):
         coexistence.probe_subscription(cupti)
     assert stand_in.subscriber == 1
