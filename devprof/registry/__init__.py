@@ -10,7 +10,7 @@ from devprof.registry.catalogue import Catalogue
 from devprof.registry.discovery import ENTRY_POINT_GROUP, discover, refresh, register, unregister
 from devprof.registry.entries import PluginInfo, RegisteredProfiler, RegisteredStubs
 from devprof.registry.failures import PluginFailure
-from devprof.registry.guard import Guard
+from devprof.registry.guard import Guard, hook_here
 from devprof.registry.returns import PROFILER_RETURNS, SESSION_RETURNS, STUBS_RETURNS, Expectation, check_return
 from devprof.registry.validate import (
     ProfilerFacts,
@@ -35,6 +35,7 @@ __all__ = [
     "RegisteredStubs",
     "check_return",
     "discover",
+    "hook_here",
     "refresh",
     "register",
     "unregister",

@@ -18,7 +18,7 @@ from devprof.errors import PluginError, PluginWarning
 from devprof.registry.failures import PluginFailure, failure_of, must_propagate
 from devprof.registry.returns import Expectation, check_return
 
-__all__ = ["MAX_FAILURES", "Guard"]
+__all__ = ["MAX_FAILURES", "Guard", "hook_here"]
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -33,6 +33,19 @@ log = logging.getLogger("devprof.registry")
 
 _forks = 0
 """How many forks lead from the first process to this one."""
+
+
+class _Here(threading.local):
+    hook: str = ""
+
+
+_HERE = _Here()
+
+
+def hook_here() -> str:
+    """Return the hook of a plugin that the calling thread is in, such as ``"session.stop"``; an empty text: none."""
+    return _HERE.hook
+
 
 # Python's memory of what was shown: without it the same misbehaviour is shown again in every session of a training run
 _SHOWN: dict[str | tuple[str, type[Warning], int], int] = {}
@@ -104,7 +117,8 @@ class Guard:
             expect: type or types of the value, or an `Expectation`; None takes any value.
             default: value in case of failure.
         """
-        forks = _forks
+        forks, outer = _forks, _HERE.hook
+        _HERE.hook = hook
         try:
             value = fn(*args)
             if forks != _forks:
@@ -118,6 +132,8 @@ class Guard:
                 raise
             self._fail(hook, error, _place(error, fn))
             return default
+        finally:
+            _HERE.hook = outer
         return value
 
     def fail(self, error: PluginError) -> None:

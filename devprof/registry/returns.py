@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set, Sized
 from dataclasses import dataclass
 from numbers import Integral, Real
 from types import MappingProxyType
@@ -65,7 +65,8 @@ def describe(value: object) -> str:
     if isinstance(value, type):
         return f"the class {value.__qualname__}"
     try:
-        text = repr(value)
+        # what is too long to be shown is not made into text: a plugin may return a million of anything
+        text = "" if isinstance(value, Sized) and len(value) > _LONGEST_VALUE else repr(value)
     except Exception:  # noqa: BLE001 - a plugin's object may do anything
         text = ""
     kind = type(value).__qualname__

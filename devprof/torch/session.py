@@ -160,7 +160,8 @@ class TorchSession:
                 bridge.mirror(lane.native_correlation.push, lane.native_correlation.pop)
             elif lane.alive and lane.plugin.capabilities.correlation is CorrelationAccess.PYTHON:
                 self._late_interrupt.install()
-                bridge.mirror_python(_blaming(lane, lane.push), _blaming(lane, lane.pop))
+                record_ops = bridge.lib.devprof_record_function
+                bridge.mirror_python(_alone(lane, lane.push, record_ops), _alone(lane, lane.pop, record_ops))
 
     def _drain_quietly(self, end_ns: int) -> None:
         """Drain on a thread of its own, while this one records neither ops nor Python frames."""
@@ -226,14 +227,26 @@ class TorchSession:
             self._bridge.lib.devprof_capture_drop(self._generation)
 
 
-def _blaming(lane: Lane, forward: Callable[..., None]) -> Callable[..., None]:
-    """Forward to a plugin; a KeyboardInterrupt is then its own, because the user's waits until the call is over."""
+def _alone(lane: Lane, forward: Callable[..., None], record_ops: Callable[[int], int]) -> Callable[..., None]:
+    """Forward to a plugin, from inside of an op.
+
+    Its own ops are not recorded: they would have it called again, without an end. A KeyboardInterrupt is its own, because the
+    user's waits until the call is over.
+
+    Args:
+        lane: the plugin.
+        forward: one of the lane's functions.
+        record_ops: switches op recording on this thread; returns what it was.
+    """
 
     def call(kind: int, *ids: int) -> None:
+        recorded = record_ops(0)
         try:
             forward(kind, *ids)
         except KeyboardInterrupt:
             method = f"{forward.__name__}{'_user' if kind else ''}_correlation_id"
             lane.blame(f"session.{method}", "raised KeyboardInterrupt")
+        finally:
+            record_ops(recorded)
 
     return call

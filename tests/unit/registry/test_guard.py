@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from devprof.errors import PluginContractError, PluginError, PluginTimeoutError, PluginWarning
-from devprof.registry import Guard, PluginFailure
+from devprof.registry import Guard, PluginFailure, hook_here
 from devprof.registry.guard import MAX_FAILURES
 from devprof.registry.returns import SESSION_RETURNS
 
@@ -200,3 +200,23 @@ def test_a_child_that_a_hook_forks_ends_where_the_hook_does(then: Callable[[], o
     assert os.getpid() == before
     assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == status
     assert not guard.failed
+
+
+def test_a_thread_knows_which_hook_it_is_in() -> None:
+    guard = Guard("demo")
+    seen: list[str] = []
+
+    def inner() -> None:
+        seen.append(hook_here())
+        raise ValueError("inner")
+
+    def outer() -> None:
+        guard.call("session.status", inner)
+        seen.append(hook_here())
+        other = threading.Thread(target=lambda: seen.append(hook_here()))
+        other.start()
+        other.join()
+
+    guard.call("session.stop", outer)
+    seen.append(hook_here())
+    assert seen == ["session.status", "session.stop", "", ""]

@@ -177,3 +177,12 @@ def test_as_many_facts_as_a_capture_may_need_are_taken() -> None:
         {"a": [0] * 99_995, "b": "x" * (2**24 - 2)},
         SESSION_RETURNS["get_metadata"],
     )
+
+
+def test_a_value_that_is_too_long_to_be_shown_is_never_made_into_text() -> None:
+    class Unreadable(list[int]):
+        def __repr__(self) -> str:
+            raise AssertionError("read")
+
+    with pytest.raises(PluginContractError, match="returned an object of type .*Unreadable, expected nothing"):
+        check_return("demo", "session.stop", Unreadable([0] * 1_000_000), SESSION_RETURNS["stop"])

@@ -1,0 +1,106 @@
+"""What becomes of a session where a plugin's hook misbehaves: every hook, every fault, both hosts, as data.
+
+The tests in this folder make each cell happen and compare all of what is seen; docs/faults.md is made from the same cells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+__all__ = ["CELLS", "FAULTS", "HOOKS", "HOSTS", "Cell", "Kept", "Verdict", "cell"]
+
+HOSTS = ("torch", "python")
+
+HOOKS = (
+    "configure",
+    "native_correlation",
+    "clock_domain",
+    "sample_clock",
+    "start",
+    "push_correlation_id",
+    "pop_correlation_id",
+    "push_user_correlation_id",
+    "pop_user_correlation_id",
+    "toggle_collection_dynamic",
+    "stop",
+    "process_trace",
+    "status",
+    "errors",
+    "get_device_infos",
+    "get_resource_infos",
+    "get_device_properties",
+    "get_metadata",
+    "get_trace_buffer",
+)
+"""The hooks of a session in the order of their first call."""
+
+FAULTS = {
+    "raise": "raises an exception, `SystemExit` included",
+    "wrong type": "returns an object of a class of its own",
+    "hang": "does not come back before the session is over",
+    "flood": "returns, or hands over, more than can be meant: an endless collection, a hundred thousand facts, a million items",
+    "re-enter": "starts a profile of its own, and stops the one that runs",
+    "call torch": "runs torch ops",
+    "fork": "forks, and returns in the child too",
+}
+
+PER_OP = HOOKS[5:9]
+AFTER_THE_RECORDS = HOOKS[HOOKS.index("process_trace") + 1 :]
+
+
+class Verdict(Enum):
+    """What devprof does with the plugin; the value is the word in the page."""
+
+    NOTHING = "no harm"
+    SET_ASIDE = "set aside"
+    QUARANTINED = "quarantined"
+    CUT_OFF = "cut off"
+    WAITED_FOR = "waited for"
+
+
+class Kept(Enum):
+    """What of the plugin's own records is in the trace."""
+
+    ALL = "all"
+    NONE = "none"
+    SOME = "up to the limit"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What is seen where one hook misbehaves in one way under one host.
+
+    The user's program, the host's own events, the other plugins and the next session are whole in every cell.
+
+    Attributes:
+        verdict: what becomes of the plugin.
+        kept: what is in the trace of its own records.
+        told: there is one warning, which names plugin and hook.
+        next_time: it takes part in the next session of the process.
+    """
+
+    verdict: Verdict
+    kept: Kept
+    told: bool
+    next_time: bool
+
+    def __str__(self) -> str:
+        return self.verdict.value if self.kept is Kept.ALL else f"{self.verdict.value}, {self.kept.value} kept"
+
+
+def cell(hook: str, fault: str) -> Cell:
+    """Return what is seen; the same under both hosts."""
+    own = Kept.ALL if hook in AFTER_THE_RECORDS else Kept.NONE
+    if fault in ("re-enter", "call torch", "fork"):
+        return Cell(Verdict.NOTHING, Kept.ALL, told=False, next_time=True)
+    if fault == "hang":
+        if hook in PER_OP:
+            return Cell(Verdict.WAITED_FOR, Kept.ALL, told=False, next_time=True)
+        return Cell(Verdict.QUARANTINED, own, told=True, next_time=False)
+    if (hook, fault) == ("process_trace", "flood"):
+        return Cell(Verdict.CUT_OFF, Kept.SOME, told=True, next_time=True)
+    return Cell(Verdict.SET_ASIDE, own, told=True, next_time=True)
+
+
+CELLS = {(hook, fault, host): cell(hook, fault) for hook in HOOKS for fault in FAULTS for host in HOSTS}
