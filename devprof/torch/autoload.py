@@ -20,6 +20,10 @@ def arm() -> None:
         from devprof.torch.interpose import install
 
         install()
+        if os.environ.get("KINETO_USE_DAEMON"):
+            from devprof.torch.kineto_requests import serve_when_torch_is_there
+
+            serve_when_torch_is_there()
         if os.environ.get("DEVPROF_ON_DEMAND"):
             from importlib import import_module
 

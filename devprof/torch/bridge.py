@@ -20,7 +20,7 @@ from devprof.errors import BuildError
 from devprof.native import build, load
 from devprof.torch.bridge_build import BRIDGE
 from devprof.torch.interrupts import called_natively
-from devprof.torch.native_types import Block, PopFn, PushFn
+from devprof.torch.native_types import Block, DemandEvent, PopFn, PushFn
 
 __all__ = ["Bridge", "Replayed", "bridge"]
 
@@ -40,6 +40,11 @@ _SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
     "devprof_capture_metadata": (None, (c_uint64, c_char_p, c_char_p)),
     "devprof_capture_device_properties": (None, (c_uint64, c_char_p)),
     "devprof_capture_replayed": (c_int, (c_uint64, ctypes.POINTER(c_uint64))),
+    "devprof_capture_ready": (c_int, (c_uint64,)),
+    "devprof_demand_serve": (None, (c_int,)),
+    "devprof_demand_wait": (c_int, (c_int64, ctypes.POINTER(DemandEvent))),
+    "devprof_demand_wake": (None, ()),
+    "devprof_demand_without_data": (c_uint64, ()),
     "devprof_correlation_table": (c_void_p, ()),
     "devprof_correlation_push": (None, (c_uint32, c_uint64)),
     "devprof_correlation_pop": (None, (c_uint32,)),
@@ -120,6 +125,7 @@ class Bridge:
 
     def shut_down(self) -> None:
         """Cut every path from native code to Python; the interpreter is about to go."""
+        self.lib.devprof_demand_serve(0)
         self.lib.devprof_stubs_set(None)
         self.clear_mirrors()
 

@@ -9,8 +9,8 @@ from devprof.contract import NativeBuild
 __all__ = ["BRIDGE"]
 
 _CSRC = Path(__file__).parent / "csrc"
-_SOURCES = ("stacks.cpp", "block.cpp", "session.cpp", "host.cpp", "interrupt.cpp")
-_HEADERS = ("interrupt.h", "stacks.h", "block.h", "session.h", "compat.h", "include/devprof/correlation.h")
+_SOURCES = ("stacks.cpp", "block.cpp", "session.cpp", "demand.cpp", "host.cpp", "interrupt.cpp")
+_HEADERS = ("interrupt.h", "stacks.h", "block.h", "session.h", "demand.h", "compat.h", "include/devprof/correlation.h")
 
 BRIDGE = NativeBuild(
     name="bridge",

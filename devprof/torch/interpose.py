@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from torch.autograd import profiler as autograd_profiler
 
-from devprof.capture.guest import GUEST
 from devprof.errors import SessionError
+from devprof.torch.kineto_requests import not_a_request
+from devprof.torch.making_way import guest_is_here, make_way
 from devprof.torch.sink_save import SaveWrap
 from devprof.torch.turns import Run, Turns
 
@@ -80,14 +81,15 @@ class Interposer:
             return original(config, activities, *args, **kwargs)
         plan = _plan_for(profile, activities, kwargs.get("activity_filter") or (args[0] if args else None))
         # torch crashes where a guest and the program's own profile meet, so both have that refused
-        run = Run(weakref.ref(profile), plan is not None or GUEST.is_here, threading.get_ident())
+        run = Run(weakref.ref(profile), plan is not None or guest_is_here(), threading.get_ident())
         ended = self._claim(run, profile)
         try:
             for other, reason in ended:
                 other.cancel(reason)
             run.session = None if plan is None else _session_of(plan)
             if run.session is None:
-                return original(config, activities, *args, **kwargs)
+                with not_a_request():
+                    return original(config, activities, *args, **kwargs)
             return run.session.prepare(lambda: original(config, activities, *args, **kwargs))
         except BaseException:
             self.turns.let_go(run, profile)
@@ -97,12 +99,12 @@ class Interposer:
 
     def _claim(self, run: Run, profile: Any) -> list[tuple[TorchSession, str]]:
         """Claim torch's prepare. A capture that came from outside makes way for a profile of the program's own."""
-        GUEST.make_way()
+        make_way()
         while True:
             try:
-                return self.turns.claim_preparation(run, profile, is_guest=GUEST.is_here)
+                return self.turns.claim_preparation(run, profile, is_guest=guest_is_here())
             except SessionError:
-                if not GUEST.make_way():
+                if not make_way():
                     raise
 
     def _enable(self, config: Any, activities: Any, *args: Any, **kwargs: Any) -> Any:

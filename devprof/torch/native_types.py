@@ -1,11 +1,11 @@
-"""The structs of the bridge's C ABI, field by field as in ``csrc/block.h`` and ``csrc/host.cpp``."""
+"""The structs of the bridge's C ABI, field by field as in ``csrc/block.h``, ``csrc/demand.h`` and ``csrc/host.cpp``."""
 
 from __future__ import annotations
 
 import ctypes
-from ctypes import c_char_p, c_double, c_int, c_int32, c_uint64, c_void_p
+from ctypes import c_char_p, c_double, c_int, c_int32, c_int64, c_uint64, c_void_p
 
-__all__ = ["Block", "Column", "StubTable"]
+__all__ = ["Block", "Column", "DemandEvent", "StubTable"]
 
 
 class Column(ctypes.Structure):
@@ -43,6 +43,17 @@ class Block(ctypes.Structure):
         ("n_metadata", c_uint64),
         ("counters", ctypes.POINTER(Column)),
         ("n_counters", c_uint64),
+    )
+
+
+class DemandEvent(ctypes.Structure):
+    """What Kineto did with a request from outside."""
+
+    _fields_ = (
+        ("generation", c_uint64),
+        ("types", c_uint64),
+        ("time_ns", c_int64),
+        ("kind", c_int32),
     )
 
 

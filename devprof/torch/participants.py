@@ -18,7 +18,7 @@ from devprof.torch.request import Request, wants_device
 from devprof.torch.session import TorchSession
 from devprof.torch.stub_table import install_stubs
 
-__all__ = ["Plan", "backend_name", "disable", "enable", "enabled", "open_session", "plan_for"]
+__all__ = ["Plan", "backend_name", "disable", "enable", "enabled", "open_session", "plan_for", "profilers_for"]
 
 _ENABLED: set[str] = set()
 
@@ -66,7 +66,7 @@ def plan_for(profile: Any, activities: Iterable[ProfilerActivity], filters: Any 
         return None
     request = Request.of(profile, activities, filters)
     catalogue = discover()
-    plugins = _profilers_for(catalogue) if request.types else ()
+    plugins = profilers_for(catalogue) if request.types else ()
     stubs = _stubs_for(catalogue) if request.legacy else None
     return Plan(request, plugins, stubs) if plugins or stubs is not None else None
 
@@ -84,7 +84,7 @@ def open_session(plan: Plan) -> TorchSession | None:
     return TorchSession(native, plan.plugins, plan.request)
 
 
-def _profilers_for(catalogue: Catalogue) -> tuple[RegisteredProfiler, ...]:
+def profilers_for(catalogue: Catalogue) -> tuple[RegisteredProfiler, ...]:
     """Return the plugins that take part, the one of the session's own device first: its devices keep their numbers."""
     device, names = backend_name(), enabled()
     try:

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "demand.h"
 #include "stacks.h"
 
 namespace devprof {
@@ -20,6 +21,16 @@ auto& g_captures = *new std::unordered_map<uint64_t, std::shared_ptr<Capture>>;
 // Set by Python around torch's prepare call, on the thread that calls it: Kineto configures its children on that same thread,
 // so an on-demand request on Kineto's own thread never takes a capture that was meant for somebody else.
 thread_local uint64_t t_armed = 0;
+// Armed for a profile that devprof takes no part in, so that it is not taken for a request from outside.
+constexpr uint64_t kNobody = ~uint64_t{0};
+
+std::shared_ptr<Capture> newCapture() {
+  static std::atomic<uint64_t> next{1};
+  auto capture = std::make_shared<Capture>(next.fetch_add(1));
+  std::lock_guard<std::mutex> guard(g_captures_mutex);
+  g_captures.emplace(capture->generation, capture);
+  return capture;
+}
 
 std::shared_ptr<Capture> find(uint64_t generation) {
   std::lock_guard<std::mutex> guard(g_captures_mutex);
@@ -40,17 +51,22 @@ class Session final : public libkineto::IActivityProfilerSession {
     status_ = libkineto::TraceStatus::WARMUP;
   }
 
-  ~Session() override { stacks::end(capture_->generation); }
+  ~Session() override {
+    stacks::end(capture_->generation);
+    tell(demand::kGone);
+  }
 
   void start() override {
     stacks::begin(capture_->generation);
     capture_->start_ns.store(unixNowNs());
     status_ = libkineto::TraceStatus::RECORDING;
+    tell(demand::kStarted);
   }
 
   void stop() override {
     stacks::end(capture_->generation);
     status_ = libkineto::TraceStatus::PROCESSING;
+    tell(demand::kStopped);
   }
 
   std::vector<std::string> errors() override { return {}; }
@@ -62,6 +78,7 @@ class Session final : public libkineto::IActivityProfilerSession {
       libkineto::getLinkedActivityCallback lookup,
       int64_t start_ns,
       int64_t end_ns) override {
+    awaitRecords();
     std::lock_guard<std::mutex> guard(capture_->mutex);
     span_start_ns_ = start_ns;
     span_end_ns_ = end_ns;
@@ -112,17 +129,43 @@ class Session final : public libkineto::IActivityProfilerSession {
   void pushUserCorrelationId(uint64_t id) override { stacks::push(stacks::kUser, id); }
   void popUserCorrelationId() override { stacks::pop(stacks::kUser); }
 
-  std::string getDeviceProperties() override {
+  std::string getDeviceProperties() override { // the first call of those that want what Python delivers
+    awaitRecords();
     std::lock_guard<std::mutex> guard(capture_->mutex);
     return capture_->device_properties;
   }
 
   std::unordered_map<std::string, std::string> getMetadata() override {
+    awaitRecords();
     std::lock_guard<std::mutex> guard(capture_->mutex);
     return capture_->metadata;
   }
 
  private:
+  void tell(demand::Kind kind) const {
+    if (capture_->on_demand) {
+      demand::post({capture_->generation, 0, unixNowNs(), kind});
+    }
+  }
+
+  // A profile of the program's own was drained before it let torch stop. A request from outside is drained meanwhile, on
+  // Python's thread: wait for it once, for a bounded time, since Kineto's mutex is held.
+  void awaitRecords() {
+    std::unique_lock<std::mutex> lock(capture_->mutex);
+    if (!capture_->on_demand || capture_->has_waited) {
+      return;
+    }
+    capture_->has_waited = true;
+    const auto patience = std::chrono::milliseconds(demand::isServed() ? demand::kPatienceMs : 0);
+    if (capture_->delivered.wait_for(lock, patience, [this] { return capture_->ready; })) {
+      return;
+    }
+    capture_->closed.store(true);
+    capture_->blocks.clear(); // a part would look like the whole
+    capture_->metadata = {{"devprof", R"({"no data": "the plugins' records did not come within 200 ms"})"}};
+    demand::countWithoutData();
+  }
+
   libkineto::DeviceInfo deviceInfo(size_t i) const {
     const auto& [id, sort] = capture_->device_rows[i];
     const auto& [name, label] = capture_->device_texts[i];
@@ -150,18 +193,42 @@ class Profiler final : public libkineto::IActivityProfiler {
   const std::set<ActivityType>& availableActivities() const override { return types_; }
 
   std::unique_ptr<libkineto::IActivityProfilerSession> configure(
-      const std::set<ActivityType>&, const libkineto::Config&) override {
-    return armedSession();
+      const std::set<ActivityType>& types, const libkineto::Config& config) override {
+    return session(types, config);
   }
 
   std::unique_ptr<libkineto::IActivityProfilerSession> configure(
-      int64_t, int64_t, const std::set<ActivityType>&, const libkineto::Config&) override {
-    return armedSession();
+      int64_t, int64_t, const std::set<ActivityType>& types, const libkineto::Config& config) override {
+    return session(types, config);
   }
 
  private:
+  static std::unique_ptr<libkineto::IActivityProfilerSession> session(
+      const std::set<ActivityType>& types, const libkineto::Config& config) {
+    return t_armed == 0 && demand::isServed() ? demandedSession(types, config) : armedSession();
+  }
+
+  // Nobody in Python prepares a profile on this thread: the request came to Kineto from outside.
+  static std::unique_ptr<libkineto::IActivityProfilerSession> demandedSession(
+      const std::set<ActivityType>& types, const libkineto::Config& config) {
+    uint64_t mask = config.hasProfileStartIteration() ? demand::kByIteration : 0;
+    for (const auto type : types) {
+      mask |= static_cast<uint64_t>(type) < 63 ? uint64_t{1} << static_cast<uint64_t>(type) : 0;
+    }
+    const bool wants_device = types.count(ActivityType::CONCURRENT_KERNEL) != 0 ||
+        types.count(ActivityType::GPU_MEMCPY) != 0 || types.count(ActivityType::GPU_MEMSET) != 0;
+    if (!wants_device) {
+      return nullptr;
+    }
+    auto capture = newCapture();
+    capture->on_demand = true;
+    capture->configured.store(true);
+    demand::post({capture->generation, mask, unixNowNs(), demand::kConfigured});
+    return std::make_unique<Session>(std::move(capture));
+  }
+
   static std::unique_ptr<libkineto::IActivityProfilerSession> armedSession() {
-    auto capture = t_armed == 0 ? nullptr : find(t_armed);
+    auto capture = t_armed == 0 || t_armed == kNobody ? nullptr : find(t_armed);
     if (capture == nullptr || capture->configured.exchange(true)) {
       return nullptr;
     }
@@ -202,11 +269,7 @@ DEVPROF_EXPORT int64_t devprof_now_ns() {
 }
 
 DEVPROF_EXPORT uint64_t devprof_capture_new() {
-  static std::atomic<uint64_t> next{1};
-  auto capture = std::make_shared<Capture>(next.fetch_add(1));
-  std::lock_guard<std::mutex> guard(devprof::g_captures_mutex);
-  devprof::g_captures.emplace(capture->generation, capture);
-  return capture->generation;
+  return devprof::newCapture()->generation;
 }
 
 DEVPROF_EXPORT void devprof_capture_drop(uint64_t generation) {
@@ -236,7 +299,7 @@ DEVPROF_EXPORT int64_t devprof_capture_start_ns(uint64_t generation) {
 
 DEVPROF_EXPORT int devprof_capture_append(uint64_t generation, const DevprofBlock* given) {
   auto capture = devprof::find(generation);
-  if (capture == nullptr || capture->processed.load()) {
+  if (capture == nullptr || given == nullptr || capture->processed.load() || capture->closed.load()) {
     return 0;
   }
   try {
@@ -245,6 +308,9 @@ DEVPROF_EXPORT int devprof_capture_append(uint64_t generation, const DevprofBloc
       return -2;
     }
     std::lock_guard<std::mutex> guard(capture->mutex);
+    if (capture->closed.load()) {
+      return 0;
+    }
     capture->blocks.push_back(std::move(block));
     return 1;
   } catch (const std::exception&) {
@@ -279,7 +345,9 @@ DEVPROF_EXPORT void devprof_capture_resource(
 DEVPROF_EXPORT void devprof_capture_metadata(uint64_t generation, const char* key, const char* json) {
   if (auto capture = devprof::find(generation)) {
     std::lock_guard<std::mutex> guard(capture->mutex);
-    capture->metadata[key] = json;
+    if (!capture->closed.load()) { // else the account that there is none stays
+      capture->metadata[key] = json;
+    }
   }
 }
 
@@ -288,6 +356,18 @@ DEVPROF_EXPORT void devprof_capture_device_properties(uint64_t generation, const
     std::lock_guard<std::mutex> guard(capture->mutex);
     capture->device_properties = json;
   }
+}
+
+// Everything is delivered for a capture that was asked for from outside; returns 0 where that is too late.
+DEVPROF_EXPORT int devprof_capture_ready(uint64_t generation) {
+  auto capture = devprof::find(generation);
+  if (capture == nullptr) {
+    return 0;
+  }
+  std::lock_guard<std::mutex> guard(capture->mutex);
+  capture->ready = true;
+  capture->delivered.notify_all();
+  return capture->closed.load() ? 0 : 1;
 }
 
 // out: emitted, unresolved, unnamed, outside, calls, moved, strangers, ns spent. Returns 1 when Kineto has processed the capture.

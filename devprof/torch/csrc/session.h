@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -20,6 +21,8 @@ struct Capture {
   std::atomic<bool> configured{false};
   std::atomic<int64_t> start_ns{0}; // when Kineto started the session
   std::atomic<bool> processed{false};
+  std::atomic<bool> closed{false}; // Kineto has waited long enough: what comes now comes too late
+  bool on_demand = false; // asked for from outside: Kineto's thread waits for the records
 
   std::mutex mutex; // guards what follows
   std::string span_name = "devprof";
@@ -34,6 +37,9 @@ struct Capture {
   std::unordered_map<std::string, std::string> metadata; // values are JSON text
   std::string device_properties;
   Block::Replayed replayed;
+  bool ready = false; // Python has delivered everything
+  bool has_waited = false;
+  std::condition_variable delivered;
 };
 
 // Registers the one child profiler with Kineto. Later calls do nothing.
