@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -64,6 +65,12 @@ class Client:
         self.stacks = CorrelationStacks(access.cupti)
         self._lock = threading.Lock()
         self._capture: object | None = None
+        self._process = os.getpid()
+
+    @property
+    def is_here(self) -> bool:
+        """False in a process that was forked off: CUPTI and the thread that decodes are the parent's, and calls would hang."""
+        return os.getpid() == self._process
 
     def take(self, capture: object) -> None:
         """Let one capture have the client.
@@ -143,6 +150,9 @@ class Capture:
         if not self._records:
             return
         self._records = False
+        if not self.client.is_here:
+            self.errors.append("the process was forked while CUDA was recorded; the records are the parent's")
+            return
         try:
             self._finish()
         finally:
@@ -150,6 +160,8 @@ class Capture:
 
     def pause(self, *, on: bool) -> None:
         """Stop recording for a while, or go on. What was launched before has its records."""
+        if not self.client.is_here:
+            return
         paused = [kind for kind in self.kinds if kind != ActivityKind.EXTERNAL_CORRELATION]
         if on:
             self._disable([kind for kind in paused if kind not in DEVICE_KINDS])
@@ -161,8 +173,9 @@ class Capture:
 
     def flush(self) -> None:
         """Have CUPTI hand over the buffers whose records are all complete, and decode them; recording goes on."""
-        self._flush(_COMPLETE)
-        self.collector.catch_up()
+        if self.client.is_here:
+            self._flush(_COMPLETE)
+            self.collector.catch_up()
 
     # -- inside -------------------------------------------------------------------------------------------------------
 

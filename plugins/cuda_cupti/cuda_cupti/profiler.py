@@ -146,7 +146,8 @@ class CudaProfilerSession(IActivityProfilerSession):
             return
         self._status = TraceStatus.PROCESSING
         self._capture.stop()
-        self._clocks.append(self._source.client.read_clock())
+        if self._source.client.is_here:
+            self._clocks.append(self._source.client.read_clock())
 
     def toggle_collection_dynamic(self, enabled: bool) -> None:
         """Pause or go on."""
@@ -251,6 +252,8 @@ def _client(access: Access) -> Client:
 
 def _leave(client: Client) -> None:
     """Switch everything off before the interpreter goes: CUPTI's own thread may not call into a dead one."""
+    if not client.is_here:
+        return
     for kind in ActivityKind:
         client.access.cupti.attempt("cuptiActivityDisable", kind)
     client.access.cupti.attempt("cuptiActivityFlushAll", 1)

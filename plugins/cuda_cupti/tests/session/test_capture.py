@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -183,3 +184,31 @@ def test_the_report_names_releases_losses_and_doubts(stand_in: Any, capture: Any
     assert facts["CUPTI dropped records"] == 0
     assert facts["CUPTI libcupti"] == "/stand-in/libcupti.so.13 (given by a test), CUDA 13.0 (CUPTI API 130001)"
     assert "CUPTI notes" not in facts
+
+
+def test_a_forked_child_of_a_recording_process_calls_nothing_and_ends(
+    stand_in: Any, configure: Any, process: Any
+) -> None:
+    session = configure()
+    session.start()
+    session.push_correlation_id(3)
+    before = stand_in.calls.total()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:  # everything that may be called there, within the test's time
+        session.push_correlation_id(4)
+        session.pop_correlation_id()
+        session.toggle_collection_dynamic(False)
+        logger = type("Logger", (), {"handle_activities": print, "handle_dropped": lambda *_: None})()
+        session.flush_trace(logger)
+        session.stop()
+        session.process_trace(logger, lambda _: True, 0, 2**62)
+        os.write(writing, f"{stand_in.calls.total() - before} {session.errors()}".encode())
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    said = "0 ['the process was forked while CUDA was recorded; the records are the parent's']"
+    assert os.read(reading, 1000).decode().replace('"', "'") == said
+    stand_in.kernel()
+    session.pop_correlation_id()
+    session.stop()
+    assert [one.linked for one in process(session).of(KERNEL)] == [3]
