@@ -34,8 +34,8 @@ def record(
     """Run a program, and save what a plugin delivered: to be replayed where there is no device.
 
     The file holds the plugin's records, clock readings, losses and answers, and when which op ran. It holds no date, path, host
-    or user name, and the ranges that you named are numbered, unless you say --keep-texts. Replay it with `devprof replay`. A run
-    of the conformance kit is recorded with `devprof conform PLUGIN --record FILE`.
+    or user name, and the ranges that you named are numbered, unless you say --keep-texts. Replay it with `devprof replay`. To
+    record a run of the conformance kit: `devprof conform PLUGIN --record FILE`.
     """
     from devprof.native import torch_facts
     from devprof.profiler import profile

@@ -1,4 +1,4 @@
-"""A recording as one file, and back; ``docs/recording-file.md`` describes the format."""
+"""A recording as one file, and back; ``docs/recordings.md`` describes the format."""
 
 from __future__ import annotations
 

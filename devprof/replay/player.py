@@ -194,7 +194,7 @@ class Player:
             What the replay lacks for that check, in words; empty: nothing.
         """
         other = scope.rsplit(" ", 1)[0] + " python"
-        self._scope = scope if scope in self._sessions or scope in self._calls else other
+        self._scope = scope if not scope or scope in self._sessions or scope in self._calls else other
         self._next[self._scope] = 0
         self._left = list(self._calls.get(self._scope, ()))
         self._lives.clear()

@@ -1,4 +1,4 @@
-"""What the manifest of a recording holds, and back. The format is described in ``docs/recording-file.md``."""
+"""What the manifest of a recording holds, and back. The format is described in ``docs/recordings.md``."""
 
 from __future__ import annotations
 

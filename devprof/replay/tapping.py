@@ -44,12 +44,15 @@ def tapped(profiler: IActivityProfiler, around: Callable[[Configure], Configure]
 
 @contextmanager
 def _tapped_class(kind: Any, configure: Configure) -> Iterator[None]:
-    before = kind.configure
+    own = vars(kind).get("configure")
     kind.configure = lambda profiler, *args, **planned: configure(*args, **planned)
     try:
         yield
     finally:
-        kind.configure = before
+        if own is None:
+            del kind.configure
+        else:
+            kind.configure = own
 
 
 class TappedSession:

@@ -110,7 +110,7 @@ def test_a_failure_is_the_checks_words_and_no_traceback(tmp_path: Path) -> None:
         "is a 'return' missing?\n"
     )
     assert expected in done.stdout
-    assert "explained in docs/conformance.md#c106" in done.stdout
+    assert "explained by: devprof conform --explain C106" in done.stdout
     assert "Traceback" not in done.stdout
     assert "case.py" not in done.stdout.partition("short test summary")[0]
     assert "C301 undecided: the plugin was set aside" in done.stdout

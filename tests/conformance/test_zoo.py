@@ -74,5 +74,5 @@ def test_a_failure_says_what_was_expected_what_came_why_and_where_it_is_explaine
     (finding,) = (one for one in findings_of(animal.plugin) if one.state is State.FAILED)
     words = [line.strip().partition(":")[0] for line in finding.text.splitlines()]
     assert words[1:4] == ["expected", "found", "likely cause"]
-    assert finding.text.splitlines()[-1].strip() == "explained in docs/conformance.md#c407"
+    assert finding.text.splitlines()[-1].strip() == "explained by: devprof conform --explain C407"
     assert finding.text.startswith("C407 A call of the runtime carries the native id of the thread that made it.")

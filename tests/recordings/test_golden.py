@@ -97,8 +97,8 @@ def test_a_replay_has_the_recorded_device_work_to_the_nanosecond_under_the_recor
 def test_two_replays_are_the_same(path: Path) -> None:
     first, second = profiled(path), profiled(path)
     assert device_records(first) == device_records(second)
-    ledgers = [prof.report.ledgers["replay"].as_dict() for prof in (first, second)]
-    assert [{**ledger, "clock": None} for ledger in ledgers][0] == {**ledgers[1], "clock": None}
+    accounts = [prof.report.ledgers["replay"].as_dict() | {"clock": None} for prof in (first, second)]
+    assert accounts[0] == accounts[1]
 
 
 def test_what_the_device_lost_is_in_the_account_of_the_replay() -> None:
@@ -113,11 +113,10 @@ def test_a_program_of_its_own_gets_the_recorded_work_by_the_order_of_its_ops() -
     from devprof.host import RecordFunction
 
     path = HERE / "two_devices.devrec"
-    with replayed(path), profile(activities=["cpu", "golden"], host="python") as prof:
-        with RecordFunction("all"):
-            for name in ("first", "second", "third", "fourth"):
-                with RecordFunction(name):
-                    pass
+    with replayed(path), profile(activities=["cpu", "golden"], host="python") as prof, RecordFunction("all"):
+        for name in ("first", "second", "third", "fourth"):
+            with RecordFunction(name):
+                pass
     assert sorted((name, op) for _, _, name, _, op, _ in device_records(prof)) == [
         ("Memset (Device)", "fourth"),
         ("kernel_on_0", "first"),

@@ -1,0 +1,129 @@
+"""`devprof record`, `replay` and `conform --record`: a file from where the device is, judged where it is not."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from devprof.replay import load
+
+CONFORMANCE = Path(__file__).parents[1] / "conformance"
+GOLDEN = Path(__file__).parents[1] / "recordings"
+
+PROGRAM = """
+import sys
+import devprof
+from openreg_sim.runtime import runtime
+
+with devprof.record_function("a secret name"):
+    runtime().launch("gemm", flops=1e6)
+    runtime().launch("relu", flops=1e5)
+runtime().device_synchronize()
+print("done", sys.argv[1:])
+"""
+
+
+def devprof(*words: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(CONFORMANCE), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return subprocess.run(
+        [sys.executable, "-m", "devprof", *map(str, words)],
+        env={**os.environ, "PYTHONPATH": path, **environment},
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_a_program_is_recorded_and_replayed_without_its_device(tmp_path: Path) -> None:
+    pytest.importorskip("openreg_sim", reason="the simulated device is not installed")
+    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
+    done = devprof("record", "--plugin", "openreg", "--host", "python", "program.py", "--fast", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "done ['--fast']\n"), done.stderr
+    assert "5 records of openreg, 1 ranges of the host" in done.stderr
+    recording = load(tmp_path / "program.devrec")
+    assert recording.sessions[0].host.names == ("range 1",)
+    assert b"secret" not in (tmp_path / "program.devrec").read_bytes()
+
+    blocked = {"DEVPROF_BLOCK_PLUGINS": "openreg"}
+    done = devprof("replay", "program.devrec", "-o", "again.json", cwd=tmp_path, **blocked)
+    assert done.returncode == 0, done.stderr
+    assert (
+        "openreg replayed: produced 5 = emitted 5 + dropped 0 + rejected 0; 2 of 2 device records linked" in done.stdout
+    )
+    kernels = [
+        one for one in json.loads((tmp_path / "again.json").read_text())["traceEvents"] if one.get("cat") == "kernel"
+    ]
+    assert [one["name"] for one in kernels] == ["gemm", "relu"]
+
+
+def test_a_program_that_fails_is_recorded_and_has_its_exit_code(tmp_path: Path) -> None:
+    pytest.importorskip("openreg_sim", reason="the simulated device is not installed")
+    (tmp_path / "program.py").write_text(f"{PROGRAM}\nraise SystemExit(7)\n", encoding="utf-8")
+    done = devprof("record", "--plugin", "openreg", "--host", "python", "-o", "x.devrec", "program.py", cwd=tmp_path)
+    assert done.returncode == 7
+    assert len(load(tmp_path / "x.devrec").sessions) == 1
+
+
+def test_a_replay_with_a_fault_says_what_is_lost_with_exit_code_1(tmp_path: Path) -> None:
+    done = devprof("replay", GOLDEN / "two_devices.devrec", "-f", "drop-told:2", "--json", cwd=tmp_path)
+    assert done.returncode == 1
+    facts = json.loads(done.stdout)
+    assert facts["clean"] is False
+    (ledger,) = (
+        facts["report"]["plugins"].values() if "plugins" in facts["report"] else facts["report"]["ledgers"].values()
+    )
+    assert ledger["dropped"] == {"lost by the replay, on request": 2}
+
+
+def test_the_faults_are_listed(tmp_path: Path) -> None:
+    done = devprof("replay", "--list-faults", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "drop           every N-th device record is lost, and nothing says so (usually 3)" in done.stdout
+
+
+def test_a_run_of_the_kit_is_recorded_and_judged_again(tmp_path: Path) -> None:
+    plugin = ["cli_toy:right", "--workload", "cli_toy:Workload", "--host", "python", "--only", "C3", "--only", "C4"]
+    done = devprof("conform", *plugin, "--record", "toy.devrec", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "sessions of toy" in done.stderr
+    again = devprof("conform", "toy.devrec", "--host", "python", "--only", "C3", "--only", "C4", cwd=tmp_path)
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert again.stdout.splitlines()[-1] == "toy, recorded: 14 of 14 checks hold, 1 skipped"
+    broken = devprof("conform", "toy.devrec", "--only", "C402", "--host", "python", "-f", "wrong-ids", cwd=tmp_path)
+    assert broken.returncode == 1
+    assert broken.stdout.splitlines()[-2].strip() == "explained by: devprof conform --explain C402"
+
+
+def test_a_check_is_explained_where_there_is_no_page(tmp_path: Path) -> None:
+    done = devprof("conform", "--explain", "c402", cwd=tmp_path)
+    assert done.returncode == 0
+    first, *rest = done.stdout.splitlines()
+    assert first == "C402 What a kernel is linked to is an op of this session."
+    assert any(line.startswith("Where it fails: `linked` holds the device's own number") for line in rest)
+
+
+def test_wrong_use_is_one_line_with_what_is_expected(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("no")
+    for words, says in (
+        (["replay", "nowhere.devrec"], "there is no file nowhere.devrec"),
+        (["replay", "text.txt"], "cannot read text.txt as a devprof recording"),
+        (["replay", GOLDEN / "two_devices.devrec", "-f", "burn"], "there is no fault 'burn'"),
+        (["replay", GOLDEN / "two_devices.devrec", "--session", "2"], "has 1 session(s), and not 2"),
+        (["conform", GOLDEN / "two_devices.devrec"], "the recording is of a program, and the kit needs one of itself"),
+        (["conform", "cli_toy:right", "-f", "drop"], "faults are injected into a recorded run"),
+        (["conform"], "say which plugin"),
+        (["conform", "--explain", "C777"], "there is no check C777"),
+        (["record", "--plugin", "no-such", "text.txt"], "no profiler named 'no-such'"),
+        (["record", "nowhere.py"], "there is no file nowhere.py"),
+    ):
+        done = devprof(*words, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (2, ""), words
+        assert says in done.stderr, words
+        assert "Traceback" not in done.stderr, words
