@@ -63,7 +63,7 @@ def cupy() -> None:
     FACTS.update(
         report=str(prof.report).splitlines(),
         events=dict(_names(trace)),
-        metadata={key: value for key, value in trace.facts.items() if "CUPTI" in key},
+        metadata=trace.facts.get("plugin_metadata"),
     )
     check("kernels", len(kernels), sum(launched.values()))
     check(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import logging
+import os
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
@@ -35,6 +36,9 @@ from devprof.model import ActivityType, DeviceInfo, ResourceInfo
 __all__ = ["CudaProfiler", "CudaProfilerSession", "Source"]
 
 log = logging.getLogger("devprof.cuda_cupti")
+
+GRAPHS_VARIABLE = "DEVPROF_CUDA_GRAPHS"
+"""``1``: a launched graph is recorded as one."""
 
 CLOCK = "cupti"
 """Name of CUPTI's clock where it is not the host's."""
@@ -120,7 +124,9 @@ class CudaProfilerSession(IActivityProfilerSession):
         self._types = wanted_types(activity_types)
         self._source = source
         self._collector = Collector(source.client.exchange, source.client.access.layout, source.text_at, source.free)
-        self._capture = Capture(source.client, kinds_for(self._types), self._collector)
+        self._capture = Capture(
+            source.client, kinds_for(self._types, whole_graphs=os.environ.get(GRAPHS_VARIABLE) == "1"), self._collector
+        )
         self._clocks = [source.client.read_clock()]
         self._status = TraceStatus.READY
         clock = HOST_CLOCK if self._clocks[0].agrees else CLOCK

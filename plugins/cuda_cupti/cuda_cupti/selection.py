@@ -30,9 +30,9 @@ _KINDS: Mapping[ActivityType, tuple[ActivityKind, ...]] = {
 }
 
 AVAILABLE = frozenset(_KINDS)
-"""What the plugin can record. Graphs are seen kernel by kernel: CUPTI's GRAPH_TRACE would hide those for good."""
+"""What the plugin can record."""
 
-DEVICE_KINDS = (_K.CONCURRENT_KERNEL, _K.MEMCPY, _K.MEMCPY2, _K.MEMSET, _K.CUDA_EVENT)
+DEVICE_KINDS = (_K.CONCURRENT_KERNEL, _K.MEMCPY, _K.MEMCPY2, _K.MEMSET, _K.CUDA_EVENT, _K.GRAPH_TRACE)
 """Kinds whose records are complete only when the device has done the work."""
 
 _ALL_BUT_WAITS = AVAILABLE - {_A.CUDA_SYNC}
@@ -53,6 +53,14 @@ def wanted_types(asked: Set[ActivityType]) -> frozenset[ActivityType]:
     return wanted - {_A.CUDA_EVENT} if wanted == _ALL_BUT_WAITS else wanted
 
 
-def kinds_for(types: Set[ActivityType]) -> tuple[ActivityKind, ...]:
-    """Return CUPTI's kinds that records of these types are made of, in the order to switch them on."""
-    return tuple(sorted({kind for one in types for kind in _KINDS.get(one, ())}))
+def kinds_for(types: Set[ActivityType], *, whole_graphs: bool = False) -> tuple[ActivityKind, ...]:
+    """Return CUPTI's kinds that records of these types are made of, in the order to switch them on.
+
+    Args:
+        types: what is to be handed over.
+        whole_graphs: record a launched graph as one, which costs less; its kernels are not seen then, nor in later captures.
+    """
+    kinds = {kind for one in types for kind in _KINDS.get(one, ())}
+    if whole_graphs and _K.CONCURRENT_KERNEL in kinds:
+        kinds.add(_K.GRAPH_TRACE)
+    return tuple(sorted(kinds))

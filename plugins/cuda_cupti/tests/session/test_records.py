@@ -220,9 +220,14 @@ def test_events_come_with_waits_and_not_by_themselves(stand_in: Any, configure: 
     assert on == [False, True, True]
 
 
-def test_the_graph_kind_that_hides_kernels_for_good_is_never_switched_on(configure: Callable[..., Any]) -> None:
-    kinds = set(configure(*ActivityType)._capture.kinds)
-    assert not kinds & {ActivityKind.GRAPH_TRACE, ActivityKind.KERNEL}
+def test_the_graph_kind_that_hides_kernels_for_good_is_only_switched_on_by_request(
+    configure: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = set(configure(*ActivityType)._capture.kinds)
+    monkeypatch.setenv("DEVPROF_CUDA_GRAPHS", "1")
+    asked, no_kernels = (set(configure(*types)._capture.kinds) for types in (ActivityType, [ActivityType.OVERHEAD]))
+    assert not usual & {ActivityKind.GRAPH_TRACE, ActivityKind.KERNEL}
+    assert (asked - usual, no_kernels) == ({ActivityKind.GRAPH_TRACE}, {ActivityKind.OVERHEAD})
 
 
 def test_a_kernel_without_a_name_still_has_one(stand_in: Any, capture: Any) -> None:
