@@ -1,4 +1,4 @@
-"""Work for a GPU without any framework, for ``devprof conform cuda`` and the smoke test: the driver compiles a kernel itself."""
+"""Work for a GPU without any framework, for ``devprof conform cuda`` and the smoke test: the driver compiles the kernels."""
 
 from __future__ import annotations
 
