@@ -7,6 +7,7 @@ that has cupti-python 13.4; else this one is tried. Figures are processor time.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import gc
@@ -19,14 +20,19 @@ import tempfile
 from collections.abc import Callable, Iterator
 from operator import attrgetter
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
+from cuda_cupti import walk as walking
+from cuda_cupti.build_spec import CUPTI
 from cuda_cupti.decode import Records, columns_of, decode
 from cuda_cupti.devices import DeviceFacts
 from cuda_cupti.layouts import ActivityKind, expected
 from cuda_cupti.output import to_batches
+from cuda_cupti.walk import native_walk
 
 from benchmarks.setting import Gate, cpu_us
+from devprof.native import build, missing
 
 __all__ = ["gates"]
 
@@ -63,6 +69,9 @@ GPU = DeviceFacts(
 
 def gates() -> Iterator[Gate]:
     """Measure, and yield the figures as they come."""
+    if not missing(CUPTI):
+        build(CUPTI)
+    native_walk.cache_clear()
     buffers = [_buffer(number) for number in range(BUFFERS)]
     plain_ns = _median_ns(lambda: [columns_of(memoryview(buffer), LAYOUT)[0] for buffer in buffers])
     named_ns = _median_ns(lambda: _decoded(buffers))
@@ -76,8 +85,10 @@ def gates() -> Iterator[Gate]:
     )
     mixed = [_mixed(number) for number in range(PEER_BUFFERS)]
     n = sum(map(len, _decoded(mixed)))
-    mixed_ns = _median_ns(lambda: _decoded(mixed), n)
-    yield Gate("decoding: external id, call and kernel in turn, per record", mixed_ns, None, "ns")
+    for way, patched in (("native" if native_walk() else "Python", None), ("Python", {"return_value": None})):
+        with mock.patch.object(walking, "native_walk", **patched) if patched else contextlib.nullcontext():
+            mixed_ns = _median_ns(lambda: _decoded(mixed), n)
+        yield Gate(f"decoding: external id, call, kernel in turn, per record, walked in {way}", mixed_ns, None, "ns")
 
 
 def _decoded(buffers: list[bytearray]) -> list[Records]:

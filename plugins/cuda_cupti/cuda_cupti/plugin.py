@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cuda_cupti.build_spec import CUPTI
 from cuda_cupti.doctor import doctor_lines
 from cuda_cupti.profiler import CudaProfiler
-from devprof.contract import IActivityProfiler, hookimpl
+from devprof.contract import IActivityProfiler, NativeBuild, hookimpl
 
-__all__ = ["devprof_activity_profilers", "devprof_doctor_lines"]
+__all__ = ["devprof_activity_profilers", "devprof_doctor_lines", "devprof_native_builds"]
 
 
 @hookimpl
@@ -21,3 +22,9 @@ def devprof_activity_profilers() -> Sequence[IActivityProfiler]:
 def devprof_doctor_lines() -> Sequence[str]:
     """Return what there is of CUDA here, and what is in the way."""
     return list(doctor_lines())
+
+
+@hookimpl
+def devprof_native_builds() -> Sequence[NativeBuild]:
+    """Return how to build the walk through CUPTI's buffers, which Python does where it is not built."""
+    return [CUPTI]

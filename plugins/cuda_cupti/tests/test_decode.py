@@ -2,19 +2,40 @@ from __future__ import annotations
 
 import random
 import struct
+from collections.abc import Iterator
+from unittest import mock
 
 import numpy as np
 import pytest
+from cuda_cupti import walk as walking
+from cuda_cupti.build_spec import CUPTI
 from cuda_cupti.decode import Records, decode, merged
 from cuda_cupti.layouts import FIELDS, Layout, expected
-from cuda_cupti.walk import walk
+from cuda_cupti.walk import native_walk, walk
 from hypothesis import given
 from hypothesis import strategies as st
 
+from devprof.native import build, missing
 from plugins.cuda_cupti.tests.judges import cupti_python, libcupti, run_judge
 from plugins.cuda_cupti.tests.structs import KINDS, VERSIONS, pack, struct_of
 
 LAYOUT = expected(VERSIONS["13.0"])
+
+
+@pytest.fixture(params=["native", "python"], autouse=True, scope="module")
+def way(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Go through buffers in native code, and in Python: every promise here holds for both."""
+    way: str = request.param
+    if way == "native":
+        if reason := missing(CUPTI):
+            pytest.skip(reason)
+        build(CUPTI)
+        native_walk.cache_clear()
+        assert native_walk() is not None
+        yield way
+    else:
+        with mock.patch.object(walking, "native_walk", return_value=None):
+            yield way
 
 
 def no_text(address: int) -> bytes | None:
@@ -62,6 +83,20 @@ def test_every_kind_of_every_release_comes_out_with_the_values_that_went_in(rele
     records = decode(raw, layout, no_text)
     found = {k: [{n: int(records.of[k][n][at]) for n in v[0]} for at in range(2)] for k, v in wanted.items()}
     assert (found, records.lost_bytes, records.stops) == (wanted, 0, ())
+
+
+@pytest.mark.parametrize("room", [1, 2, 3])
+def test_native_code_goes_on_where_it_ran_out_of_room(way: str, room: int) -> None:
+    raw = b"".join(pack(kind, "13.0") for kind in (5, 39, 10, 5, 38, 39)) + b"\x05\x00"
+    with mock.patch.object(walking, "_ROOM", room):
+        found = walk(memoryview(raw), LAYOUT)
+    assert {kind: at.tolist() for kind, at in found.offsets.items()} == {
+        5: [0, 280],
+        10: [64],
+        38: [320],
+        39: [40, 376],
+    }
+    assert (found.used_bytes, found.stop) == (400, "a record is cut short at byte 400 of 402")
 
 
 def test_an_unknown_kind_ends_the_buffer_and_the_rest_is_counted() -> None:
@@ -193,11 +228,15 @@ def test_any_bytes_are_read_as_the_plain_rule_reads_them(raw: bytes, release: st
 
 GUARDED = """
 import ctypes as c, faulthandler, json, mmap, random, sys
-import numpy as np
+from cuda_cupti import walk as walking
 from cuda_cupti.decode import decode
 from cuda_cupti.layouts import expected
 faulthandler.enable()
-seed, version, n = json.load(sys.stdin)
+seed, version, n, way = json.load(sys.stdin)
+if way == "python":
+    walking.native_walk = lambda: None
+else:
+    assert walking.native_walk()
 libc = c.CDLL(None, use_errno=True)
 libc.mprotect.argtypes = [c.c_void_p, c.c_size_t, c.c_int]
 page, room = mmap.PAGESIZE, 64 * mmap.PAGESIZE
@@ -232,9 +271,9 @@ print(json.dumps([total, lost]))
 
 
 @pytest.mark.parametrize("release", ["12.8", "13.0", "13.5"])
-def test_not_one_byte_outside_the_buffer_is_read(release: str) -> None:
+def test_not_one_byte_outside_the_buffer_is_read(release: str, way: str) -> None:
     """The buffer ends where a page begins that may not be read: a byte too far would end the process."""
-    total, lost = run_judge(GUARDED, [release, VERSIONS[release], 120])
+    total, lost = run_judge(GUARDED, [release, VERSIONS[release], 120, way])
     assert 0 < lost < total
 
 
