@@ -1,6 +1,6 @@
-"""What tests of plugins and hosts need: fakes, and a kit that says whether a plugin is right.
+"""What tests of plugins, hosts and programs need: fakes, a kit that says whether a plugin is right, assertions on traces.
 
-Job: plugins whose behaviour a test writes down; in `devprof.testing.conformance`, checks of any plugin.
+Job: plugins whose behaviour a test writes down; checks of any plugin, in `devprof.testing.conformance`; a fixture for pytest.
 In: records and faults that a test chooses; a plugin and a workload.
 Out: objects that fit `devprof.contract`; per check whether it holds.
 Never: is needed by anything but tests.
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from devprof.testing.plugin import InProcessPlugin, plugin_of
     from devprof.testing.scripted import Fault, ScriptedProfiler, ScriptedSession
+    from devprof.testing.traced import Traced
 
 # pytest imports this package for its plugin in every run, also where nobody uses it: nothing is loaded here
 _EXPORTS = {
@@ -21,10 +22,11 @@ _EXPORTS = {
     "InProcessPlugin": "devprof.testing.plugin",
     "ScriptedProfiler": "devprof.testing.scripted",
     "ScriptedSession": "devprof.testing.scripted",
+    "Traced": "devprof.testing.traced",
     "plugin_of": "devprof.testing.plugin",
 }
 
-__all__ = ["Fault", "InProcessPlugin", "ScriptedProfiler", "ScriptedSession", "plugin_of"]
+__all__ = ["Fault", "InProcessPlugin", "ScriptedProfiler", "ScriptedSession", "Traced", "plugin_of"]
 
 
 def __getattr__(name: str) -> Any:
