@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from devprof.errors import CaptureError, UsageError
-from devprof.store import written_whole
+from devprof.store import told_in_words, written_whole
 
 __all__ = ["GZIP_LEVEL", "output", "output_bytes"]
 
@@ -40,13 +39,8 @@ def output_bytes(path: str | os.PathLike[str]) -> Iterator[Callable[[bytes | mem
         CaptureError: the system could not write it, such as a full disk.
     """
     target = Path(os.fspath(path))
-    try:
-        with written_whole(target) as file, _packed(file, target) as packed:
-            yield packed.write
-    except PermissionError as error:
-        raise UsageError(f"cannot write {target}: no permission to make a file in {target.parent}") from error
-    except OSError as error:
-        raise CaptureError(f"cannot write {target}: {error.strerror or error}") from error
+    with told_in_words(target), written_whole(target) as file, _packed(file, target) as packed:
+        yield packed.write
 
 
 @contextmanager

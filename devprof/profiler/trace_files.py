@@ -15,6 +15,7 @@ from typing import Protocol
 
 from devprof.errors import UsageError
 from devprof.profiler.ranks import rank_here
+from devprof.store import told_in_words
 
 __all__ = ["Exporter", "tensorboard_trace_handler"]
 
@@ -45,7 +46,8 @@ def tensorboard_trace_handler(
         now_ns: gives the time in the name, Unix ns.
 
     Raises:
-        UsageError: the worker's name cannot be part of a file name; from the callback: the folder cannot be made.
+        UsageError: the worker's name cannot be part of a file name; from the callback: the folder cannot be made, or
+            may not be written to.
     """
     if worker_name and (not isinstance(worker_name, str) or Path(worker_name).name != worker_name):
         raise UsageError(f"worker_name is {worker_name!r}; it becomes part of a file name, so it cannot hold a '/'")
@@ -54,7 +56,10 @@ def tensorboard_trace_handler(
 
     def handler(prof: Exporter) -> None:
         folder = _made(Path(dir_name))
-        partial, final = _reserve(folder, worker_name or _worker_here(), "json.gz" if use_gzip else "json", now_ns())
+        with told_in_words(folder / "*.pt.trace.json"):
+            partial, final = _reserve(
+                folder, worker_name or _worker_here(), "json.gz" if use_gzip else "json", now_ns()
+            )
         try:
             prof.export_chrome_trace(str(partial))
             partial.replace(final)

@@ -11,7 +11,7 @@ from devprof.store.files import load, save
 from devprof.store.items import ItemColumn, ItemKind, ItemValue, RawJson
 from devprof.store.places import HOST_BACKEND, Place, PlaceKind, Row
 from devprof.store.trace import COLUMNS, ROLES, Trace
-from devprof.store.written import written_whole
+from devprof.store.written import told_in_words, written_whole
 
 __all__ = [
     "COLUMNS",
@@ -28,5 +28,6 @@ __all__ = [
     "TraceBuilder",
     "load",
     "save",
+    "told_in_words",
     "written_whole",
 ]

@@ -17,7 +17,7 @@ from devprof.store.archive import DAMAGE, TEXT, Members, put, put_array, put_tex
 from devprof.store.items import ItemColumn, ItemKind
 from devprof.store.schema import check_manifest, manifest_of, places_of, rows_of, tables_of
 from devprof.store.trace import COLUMNS, Trace
-from devprof.store.written import written_whole
+from devprof.store.written import told_in_words, written_whole
 
 __all__ = ["load", "save"]
 
@@ -34,10 +34,10 @@ def save(trace: Trace, path: str | os.PathLike[str]) -> None:
         path: name of the file, by custom ``NAME.devprof``.
 
     Raises:
-        UsageError: the directory does not exist.
-        OSError: it cannot be written.
+        UsageError: the directory does not exist, or it may not be written there.
+        CaptureError: the system could not write it, such as a full disk.
     """
-    with written_whole(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+    with told_in_words(path), written_whole(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         put(archive, "manifest.json", _json(manifest_of(trace)).encode(*TEXT))
         put_texts(archive, trace.strings)
         for key in COLUMNS:

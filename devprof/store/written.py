@@ -9,9 +9,29 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from devprof.errors import UsageError
+from devprof.errors import CaptureError, UsageError
 
-__all__ = ["written_whole"]
+__all__ = ["told_in_words", "written_whole"]
+
+
+@contextmanager
+def told_in_words(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say in devprof's words what the system refuses while a file is written.
+
+    Args:
+        path: the file's name.
+
+    Raises:
+        UsageError: it may not be written there.
+        CaptureError: the system could not write it, such as a full disk.
+    """
+    try:
+        yield
+    except PermissionError as error:
+        folder = Path(path).parent
+        raise UsageError(f"cannot write {os.fspath(path)}: no permission to make a file in {folder}") from error
+    except OSError as error:
+        raise CaptureError(f"cannot write {os.fspath(path)}: {error.strerror or error}") from error
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from devprof.torch.forwarding import RangeForwarder
 from devprof.torch.interpose import install
 from devprof.torch.participants import disable, enable, enabled
 from devprof.torch.sink import trace_of
+from devprof.torch.torch_files import write_whole
 from devprof.torch.wanted import plugins_to_enable, torch_activities, torch_activity
 
 __all__ = ["TorchHost"]
@@ -169,7 +170,7 @@ class TorchHost:
     def export_chrome_trace(self, path: str, trace: Callable[[], Trace]) -> None:
         """Let torch write its file; of an earlier cycle than torch is at, devprof writes it."""
         if self._finished is self.profile.profiler and not self._records:
-            self.profile.export_chrome_trace(path)
+            write_whole(self.profile.export_chrome_trace, path)
             return
         from devprof.export import chrome_trace
 

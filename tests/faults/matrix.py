@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["CELLS", "FAULTS", "HOOKS", "HOSTS", "Cell", "Kept", "Verdict", "cell"]
+__all__ = ["CELLS", "CONDITIONS", "FAULTS", "FILES", "HOOKS", "HOSTS", "Cell", "FileCell", "Kept", "Verdict", "cell"]
 
 HOSTS = ("torch", "python")
 
@@ -104,3 +104,50 @@ def cell(hook: str, fault: str) -> Cell:
 
 
 CELLS = {(hook, fault, host): cell(hook, fault) for hook in HOOKS for fault in FAULTS for host in HOSTS}
+
+
+FILES = {
+    ".devprof": "`Trace.save`, `devprof convert`, `devprof run`",
+    ".json": "`export_chrome_trace`",
+    ".json.gz": "the same, packed",
+    ".pftrace": "`perfetto_trace`",
+    ".pftrace.gz": "the same, packed",
+    ".speedscope.json": "`speedscope`",
+    ".speedscope.json.gz": "the same, packed",
+    ".folded": "`stacks`",
+    ".csv": "`table`",
+    ".csv.gz": "the same, packed",
+    ".parquet": "`table`, through polars",
+    "report.html": "`devprof report`",
+    "prof.json": "`prof.export_chrome_trace`, without torch",
+    "handler": "`tensorboard_trace_handler`",
+}
+"""Ways to write a file, by the end of its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileCell:
+    """What is seen where writing a file meets a condition; an earlier file of that name is untouched in all of them.
+
+    Attributes:
+        error: class of what is raised; None: the process is gone.
+        says: the message, with TARGET for the file's name and FOLDER for its folder's.
+        left: whether a hidden part of a file may be left in the folder.
+    """
+
+    error: str | None
+    says: str
+    left: bool = False
+
+    def __str__(self) -> str:
+        raised = f"`{self.error}`: {self.says}" if self.says else f"`{self.error}`"
+        return "a hidden `.NAME.*.part` is left" if self.error is None else raised
+
+
+CONDITIONS = {
+    "disk full": FileCell("CaptureError", "cannot write TARGET: File too large"),
+    "permission": FileCell("UsageError", "cannot write TARGET: no permission to make a file in FOLDER"),
+    "interrupted": FileCell("KeyboardInterrupt", ""),
+    "killed": FileCell(None, "", left=True),
+}
+"""The same for every file."""

@@ -184,5 +184,5 @@ def test_a_value_that_is_too_long_to_be_shown_is_never_made_into_text() -> None:
         def __repr__(self) -> str:
             raise AssertionError("read")
 
-    with pytest.raises(PluginContractError, match="returned an object of type .*Unreadable, expected nothing"):
+    with pytest.raises(PluginContractError, match=r"returned an object of type .*Unreadable, expected nothing"):
         check_return("demo", "session.stop", Unreadable([0] * 1_000_000), SESSION_RETURNS["stop"])
