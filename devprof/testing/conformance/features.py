@@ -11,12 +11,12 @@ from devprof.testing.conformance.bench import Bench, Capture
 __all__ = ["features_of"]
 
 _KINDS = {
-    "kernels": ActivityType.CONCURRENT_KERNEL,
-    "copies": ActivityType.GPU_MEMCPY,
-    "sets": ActivityType.GPU_MEMSET,
-    "runtime calls": ActivityType.PRIVATEUSE1_RUNTIME,
-    "driver calls": ActivityType.PRIVATEUSE1_DRIVER,
-    "ranges on the device": ActivityType.GPU_USER_ANNOTATION,
+    "kernels": (ActivityType.CONCURRENT_KERNEL,),
+    "copies": (ActivityType.GPU_MEMCPY,),
+    "sets": (ActivityType.GPU_MEMSET,),
+    "runtime calls": (ActivityType.PRIVATEUSE1_RUNTIME, ActivityType.CUDA_RUNTIME),
+    "driver calls": (ActivityType.PRIVATEUSE1_DRIVER, ActivityType.CUDA_DRIVER),
+    "ranges on the device": (ActivityType.GPU_USER_ANNOTATION,),
 }
 _CLAIMED = {"waits": ActivityType.CUDA_SYNC, "overhead": ActivityType.OVERHEAD, "counters": ActivityType.MTIA_COUNTERS}
 
@@ -55,7 +55,7 @@ def _everything(bench: Bench) -> None:
 def _present(bench: Bench, capture: Capture) -> dict[str, bool]:
     trace, seen = capture.trace, capture.seen
     work = capture.work()
-    found = {name: bool(len(trace.of_type(kind))) for name, kind in _KINDS.items()}
+    found = {name: bool(len(trace.of_type(*kinds))) for name, kinds in _KINDS.items()}
     found |= {name: bench.claims(kind) for name, kind in _CLAIMED.items()}
     keys = {key for event in work for key in trace.items_of(event)}
     return found | {

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from devprof.model import ActivityType
 from devprof.testing.conformance.bench import Bench
+from devprof.testing.conformance.watching import RUNTIME_CALLS
 
 __all__ = ["NEEDS", "lacking"]
 
@@ -29,7 +30,10 @@ def _is_real(bench: Bench) -> bool:
 NEEDS: dict[str, Need] = {
     "workload": ("a workload", lambda bench: bool(bench.device)),
     "kernels": _kind(ActivityType.CONCURRENT_KERNEL),
-    "runtime calls": _kind(ActivityType.PRIVATEUSE1_RUNTIME),
+    "runtime calls": (
+        "a plugin that records calls of its runtime, such as PRIVATEUSE1_RUNTIME",
+        lambda bench: any(bench.claims(kind) for kind in RUNTIME_CALLS),
+    ),
     "real clock": ("a device clock that runs with the host's", _is_real),
     "copy": _method("copy", "copy(n_bytes)"),
     "set": _method("set", "set(n_bytes)"),

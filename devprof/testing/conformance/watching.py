@@ -16,7 +16,16 @@ from devprof.contract import ActivityLogger, IActivityProfiler, MemoryReporter, 
 from devprof.model import ActivityBatch, ActivityType, DeviceInfo, GenericTraceActivity, RecordError, ResourceInfo
 from devprof.replay.tapping import TappedSession, tapped
 
-__all__ = ["MemoryReport", "Watch", "Watched"]
+__all__ = ["RUNTIME_CALLS", "MemoryReport", "Watch", "Watched"]
+
+RUNTIME_CALLS = (
+    ActivityType.PRIVATEUSE1_RUNTIME,
+    ActivityType.CUDA_RUNTIME,
+    ActivityType.CUDA_DRIVER,
+    ActivityType.XPU_RUNTIME,
+    ActivityType.MTIA_RUNTIME,
+)
+"""Calls of a runtime that launch work, whoever made the device."""
 
 _KINDS = frozenset(int(kind) for kind in ActivityType)
 _PER_OP = ("push_correlation_id", "pop_correlation_id", "push_user_correlation_id", "pop_user_correlation_id")
@@ -82,7 +91,7 @@ class Watched:
     @property
     def launches(self) -> list[GenericTraceActivity]:
         """Calls of the runtime."""
-        return self.records(ActivityType.PRIVATEUSE1_RUNTIME)
+        return self.records(*RUNTIME_CALLS)
 
 
 def _mask(rows: list[int], n: int) -> Any:

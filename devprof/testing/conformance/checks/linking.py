@@ -28,12 +28,12 @@ def _in_three_ops(bench: Bench) -> Capture:
 
 def _under_another_kind(seen: Watched, n: int) -> dict[str, int]:
     """Return kinds under which n device records came that are no kernels."""
-    kinds = Counter(one.activity_type for one in seen.records() if one.activity_type is not _RUNTIME)
+    kinds = Counter(one.activity_type for one in seen.records() if one.activity_type not in _RUNTIMES)
     return {kind.name: count for kind, count in kinds.items() if kind is not _KERNEL and count >= n}
 
 
 _KERNEL = ActivityType.CONCURRENT_KERNEL
-_RUNTIME = ActivityType.PRIVATEUSE1_RUNTIME
+_RUNTIMES = (ActivityType.PRIVATEUSE1_RUNTIME, ActivityType.CUDA_RUNTIME)
 
 
 @check(
