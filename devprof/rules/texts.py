@@ -14,13 +14,18 @@ __all__ = ["RULES"]
 
 
 def _names_can_be_read(trace: Trace) -> Iterator[Violation]:
-    bad = [not text or any(unicodedata.category(char) in ("Cc", "Cs") for char in text) for text in trace.strings]
+    bad = [not text or any(map(_cannot_be_read, text)) for text in trace.strings]
     yield from where(
         np.array([*bad, False], dtype=np.bool_)[trace.name],
         lambda n, at: (
-            f"{n} names are empty or hold control characters or half characters; the first is {trace.name_of(at)!r}"
+            f"{n} names are empty, or hold control characters, half characters or the mark of ones that could not be read; "
+            f"the first is {trace.name_of(at)!r}"
         ),
     )
+
+
+def _cannot_be_read(char: str) -> bool:
+    return char == "\ufffd" or unicodedata.category(char) in ("Cc", "Cs")
 
 
 def _rows_are_named(trace: Trace) -> Iterator[Violation]:
@@ -39,9 +44,18 @@ def _numbers_are_finite(trace: Trace) -> Iterator[Violation]:
             yield from where(
                 mask,
                 lambda n, at, key=key: (
-                    f"{n} values of {key!r} are no finite number; the first at {trace.name_of(at)!r}"
+                    f"{n} values of {key!r} are no finite number, and strict JSON has no other; the first is at "
+                    f"{trace.name_of(at)!r}"
                 ),  # type: ignore[misc]
             )
+
+
+def _file_was_strict(trace: Trace) -> Iterator[Violation]:
+    """Look at what the reader of a file took although JSON does not allow it; other readers refuse the file for it."""
+    file = trace.facts.get("file")
+    lax = file.get("not_strict") if isinstance(file, Mapping) else None
+    for what, count in lax.items() if isinstance(lax, Mapping) else ():
+        yield Violation(int(count), f"the file is no strict JSON, others may refuse it: {count} times {what}")
 
 
 def _file_was_whole(trace: Trace) -> Iterator[Violation]:
@@ -60,5 +74,6 @@ RULES = (
     Rule("text.names", Severity.INFO, "Names can be read.", _names_can_be_read),
     Rule("rows.named", Severity.INFO, "Rows have names.", _rows_are_named),
     Rule("file.whole", Severity.WARNING, "The file is whole, and what its format says.", _file_was_whole),
+    Rule("file.strict", Severity.WARNING, "A file in JSON is strict JSON.", _file_was_strict),
     Rule("items.finite", Severity.WARNING, "Numbers are finite.", _numbers_are_finite),
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,6 +24,7 @@ _BORDER = re.compile(rb"\}\s*,\s*(?=\{)")
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*(?=\[)')
 _WORDS = re.compile(r'"(?:[^"\\]|\\.)*+"|(?<![\w.])([-+]?)(nan|inf|infinity)\b', re.IGNORECASE)
 _SPACE = re.compile(rb"[ \t\r\n]*")
+_LAST_COMMA = "comma behind the last event"
 _END = -1
 _WINDOW = 1 << 16
 _MOST_FACT_BYTES = 1 << 28
@@ -59,6 +61,7 @@ class JsonSource:
 
     Attributes:
         unreadable: events that are no JSON, and were stepped over.
+        lax: what was read although JSON does not allow it, and how often.
     """
 
     def __init__(self, path: Path, max_bytes: int, piece_bytes: int, progress: Progress | None = None) -> None:
@@ -69,6 +72,7 @@ class JsonSource:
         self._at = 0
         self._ended = False
         self.unreadable = 0
+        self.lax: Counter[str] = Counter()
 
     @property
     def note(self) -> str:
@@ -173,15 +177,25 @@ class JsonSource:
         Raises:
             Truncated: the file ends within the list; what could be read has been yielded.
         """
+        after_comma = False
         while self._byte() not in (_END, ord("]")):
             if self._text[self._at] == ord(","):
                 self._at += 1
+                after_comma = True
                 continue
             self._hold(self._piece_bytes)
             yield self._piece(decode, from_objects)
+            after_comma = False
         if self._byte() == _END:
             raise Truncated
         self._at += 1
+        self.lax[_LAST_COMMA] += after_comma
+
+    def end(self) -> None:
+        """Step over the end of the file's object, if it is one, and count what is behind it."""
+        if self._byte() == ord("}"):
+            self._at += 1
+        self.lax["text behind the end"] += self._byte() != _END
 
     def _piece(self, decode: Callable[[memoryview], _T], from_objects: Callable[[list[Any]], _T]) -> _T:
         for end, following in self._cuts():
@@ -215,7 +229,8 @@ class JsonSource:
             if text[at] in ", \t\r\n":
                 at += 1
                 continue
-            event, end = _event(text, at)
+            event, end, is_strict = _event(text, at)
+            self.lax["number that is none, in the words of C++"] += not is_strict
             if end == _END:
                 if events and not is_last:
                     break  # it may only be cut
@@ -224,6 +239,8 @@ class JsonSource:
             else:
                 events.append(event)
             at = end
+        if text[at : at + 1] == "]":
+            self.lax[_LAST_COMMA] += text[:at].rstrip(" \t\r\n").endswith(",")
         self._at += len(text[:at].encode(*_ENCODING))
         return events
 
@@ -250,12 +267,12 @@ class JsonSource:
             self._at = 0
 
 
-def _event(text: str, at: int) -> tuple[Any, int]:
-    """Return the value that begins at a place of a text and where it ends, or `_END` where it is no JSON."""
+def _event(text: str, at: int) -> tuple[Any, int, bool]:
+    """Return the value that begins at a place of a text; where it ends, `_END`: it is no JSON; and whether it is strict."""
     try:
-        return _DECODER.raw_decode(text, at)
+        return *_DECODER.raw_decode(text, at), True
     except RecursionError:
-        return None, _END
+        return None, _END, True
     except ValueError:
         pass
     end = _next_event(text, at)
@@ -263,8 +280,11 @@ def _event(text: str, at: int) -> tuple[Any, int]:
     try:
         event, used = _DECODER.raw_decode(words)
     except (ValueError, RecursionError):
-        return None, _END
-    return (event, end) if not words[used:].strip(", \t\r\n]") else (None, _END)
+        return None, _END, True
+    behind = words[used:].lstrip(", \t\r\n")
+    if behind and not behind.startswith("]"):
+        return None, _END, True
+    return event, end - len(behind) if text.endswith(behind, at, end) else end, False
 
 
 def _spelled(found: re.Match[str]) -> str:

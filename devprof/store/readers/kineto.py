@@ -112,6 +112,8 @@ class _Kineto:
             )
         except NotJson as error:
             self._notes.append(f"a fact of the file cannot be read: {error}")
+        else:
+            self._source.end()
         if not self._found and "schemaVersion" not in self._top:
             raise TraceFileError(
                 f"{self._path} holds no trace: expected a list of events, or an object with traceEvents; found "
@@ -295,7 +297,9 @@ class _Kineto:
         return first, int(max(start.max(), end.max())) if len(end) else first
 
     def _facts(self, base_ns: int) -> dict[str, object]:
-        account = {"format": "kineto", "left_out": dict(self._left_out), "notes": self._notes}
+        account: dict[str, object] = {"format": "kineto", "left_out": dict(self._left_out), "notes": self._notes}
+        if lax := +self._source.lax:
+            account["not_strict"] = dict(lax)
         spans = [
             {**span, "start_ns": span["start_ns"] + base_ns, "end_ns": span["end_ns"] + base_ns} for span in self._spans
         ]

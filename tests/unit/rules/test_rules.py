@@ -137,6 +137,7 @@ BROKEN = {
     "times.syncs": lambda: built([*right(), wait("Stream Sync", 1070, 1079)]),
     "links.sequence": lambda: built([*right(), backward(1710, 3), backward(1720, 3)]),
     "file.whole": lambda: built(right(), file={"left_out": {"event that is no JSON": 2}, "notes": []}),
+    "file.strict": lambda: built(right(), file={"not_strict": {"text behind the end": 1}}),
     "account.closes": account(produced=5, emitted=3, dropped={"before window": 1}, rejected={}),
     "account.whole": account(produced=5, emitted=3, dropped={"full": 1, "after window": 1}, rejected={}),
     "account.plugins": account(set_aside={"hook": "session.stop", "at_ns": 1, "until": "the process ends"}),
