@@ -16,6 +16,7 @@ from devprof.cli.diff import diff
 from devprof.cli.doctor import doctor
 from devprof.cli.merge import merge
 from devprof.cli.new import new
+from devprof.cli.output import echo
 from devprof.cli.plugins import plugins
 from devprof.cli.record import record
 from devprof.cli.replay import replay
@@ -72,5 +73,5 @@ def main() -> None:
     try:
         app(prog_name="devprof")
     except (DevprofError, OSError) as error:
-        typer.echo(f"devprof: {error}", err=True)
+        echo(f"devprof: {error}", err=True)
         sys.exit(2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,10 +20,22 @@ from devprof.cli.progress import reading
 from devprof.pipeline.files import load
 from devprof.store import Trace
 
-__all__ = ["Json", "TraceFile", "averages_as_rows", "print_answer", "print_json", "read", "sort_key"]
+__all__ = [
+    "Json",
+    "TraceFile",
+    "averages_as_rows",
+    "echo",
+    "print_answer",
+    "print_json",
+    "printable",
+    "read",
+    "sort_key",
+]
 
 _NAME_WIDTH = 24
 _WIDEST = 10_000
+# control characters but for line ends and tabs, halves of surrogate pairs, and what changes the direction of writing
+_COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _FIGURES = ("count", "cpu_time_total", "self_cpu_time_total", "device_time_total", "self_device_time_total")
 
 TraceFile = Annotated[
@@ -39,6 +52,16 @@ def read(path: Path) -> Trace:
     """
     with reading(path) as progress:
         return load(path, progress=progress)
+
+
+def printable(text: str) -> str:
+    """Return a text that a terminal shows and does not obey: what comes from a trace may hold escape sequences."""
+    return _COMMANDS.sub("\ufffd", text)
+
+
+def echo(text: str = "", *, err: bool = False) -> None:
+    """Print what may hold texts of a trace."""
+    typer.echo(printable(text), err=err)
 
 
 def print_json(value: Mapping[str, Any], *, err: bool = False) -> None:
@@ -66,14 +89,14 @@ def print_answer(answer: Answer, rows: int | None = None) -> None:
     """
     shown = answer if rows is None else answer.take(slice(rows))
     title = answer.title if rows is None or len(answer) <= rows else f"{answer.title} (first {rows} of {len(answer)})"
-    cells = [[_cell(key, value) for key, value in row.items()] for row in shown]
+    cells = [[printable(_cell(key, value)).replace("\n", "\ufffd") for key, value in row.items()] for row in shown]
     heads = [_head(key) for key in answer.columns]
     if sys.stdout.isatty():
         _print_rich(title, heads, cells, answer)
     else:
         _print_plain(title, heads, cells)
     for note in answer.notes:
-        typer.echo(note)
+        echo(note)
 
 
 def _print_rich(title: str, heads: list[str], cells: list[list[str]], answer: Answer) -> None:

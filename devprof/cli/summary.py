@@ -10,7 +10,7 @@ import typer
 
 from devprof import analysis, rules
 from devprof.analysis import Answer
-from devprof.cli.output import Json, TraceFile, averages_as_rows, print_answer, print_json, read, sort_key
+from devprof.cli.output import Json, TraceFile, averages_as_rows, echo, print_answer, print_json, read, sort_key
 from devprof.store import Trace
 
 __all__ = ["summary"]
@@ -46,9 +46,9 @@ def summary(
             typer.echo()
             print_answer(answer, top)
     typer.echo()
-    typer.echo(averages.table(sort_by=sort_key(averages), row_limit=top))
+    echo(averages.table(sort_by=sort_key(averages), row_limit=top))
     for one in findings:
-        typer.echo(str(one))
+        echo(str(one))
 
 
 def _since_start(steps: Answer, window_start_ns: int) -> Answer:

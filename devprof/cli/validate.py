@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from devprof import rules
-from devprof.cli.output import Json, print_json, read
+from devprof.cli.output import Json, echo, print_json, read
 from devprof.errors import UsageError
 from devprof.rules import Finding, Severity
 
@@ -28,9 +28,9 @@ def validate(
         print_json({path: [_as_dict(one) for one in found] for path, found in findings.items()})
     else:
         for path, found in findings.items():
-            typer.echo(f"{path}: {len(found) or 'no'} finding{'s' if len(found) != 1 else ''}")
+            echo(f"{path}: {len(found) or 'no'} finding{'s' if len(found) != 1 else ''}")
             for one in found:
-                typer.echo(f"  {one}")
+                echo(f"  {one}")
     if any(one.severity >= least for found in findings.values() for one in found):
         raise typer.Exit(1)
 

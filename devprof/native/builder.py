@@ -11,7 +11,7 @@ from pathlib import Path
 
 from devprof.contract import NativeBuild
 from devprof.errors import BuildError
-from devprof.native.cache import build_info, check_private, find, library_path
+from devprof.native.cache import build_info, check_private, checksum_of, checksum_path, find, library_path
 from devprof.native.facts import FLAGS, compiler, include_dir, missing, python_include, torch_facts
 
 __all__ = ["build"]
@@ -69,6 +69,10 @@ def _compile(spec: NativeBuild, target: Path) -> None:
                 f"building {spec.name!r} failed with exit code {done.returncode}: {command[0]} said\n{tail}"
             )
         made.chmod(0o700)
+        checksum = Path(scratch) / checksum_path(target).name
+        checksum.write_text(f"{checksum_of(made)}\n", encoding="ascii")
+        checksum.chmod(0o644)
+        checksum.replace(checksum_path(target))
         made.replace(target)
 
 

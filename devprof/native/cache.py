@@ -15,7 +15,16 @@ from devprof.contract import NativeBuild
 from devprof.errors import BuildError
 from devprof.native.facts import FLAGS, torch_facts
 
-__all__ = ["build_info", "cache_dir", "check_private", "find", "library_path"]
+__all__ = [
+    "build_info",
+    "cache_dir",
+    "check_private",
+    "check_unchanged",
+    "checksum_of",
+    "checksum_path",
+    "find",
+    "library_path",
+]
 
 _NAME = re.compile(r"[\w.-]+", re.ASCII)
 _OWN_CACHE = "set DEVPROF_CACHE to a directory of your own"
@@ -88,7 +97,7 @@ def find(spec: NativeBuild) -> Path | None:
         BuildError: the cache belongs to somebody else or others may write to it, so nothing is loaded from it.
     """
     path = library_path(spec)
-    for private in (path.parent, path):
+    for private in (path.parent, path, checksum_path(path)):
         try:
             check_private(private)
         except FileNotFoundError:
@@ -96,6 +105,30 @@ def find(spec: NativeBuild) -> Path | None:
         except OSError as error:
             raise BuildError(f"the cache cannot be read: {error}; {_OWN_CACHE}") from error
     return path
+
+
+def checksum_path(library: Path) -> Path:
+    """Return where the checksum of a built library is kept."""
+    return library.with_suffix(".sha256")
+
+
+def checksum_of(library: Path) -> str:
+    """Return the checksum of a library's content."""
+    with library.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check_unchanged(library: Path) -> None:
+    """Refuse a library that is not what the builder put there: half a file, a damaged one, another one.
+
+    Raises:
+        BuildError: its content is another one than when it was built.
+        OSError: it, or its checksum, cannot be read.
+    """
+    if checksum_of(library) != checksum_path(library).read_text(encoding="ascii", errors="replace").strip():
+        raise BuildError(
+            f"{library} is not what was built: its content has changed since. Remove it, and build it again"
+        )
 
 
 def check_private(path: Path) -> None:

@@ -6,7 +6,7 @@ import ctypes
 
 from devprof.contract import NativeBuild
 from devprof.errors import BuildError
-from devprof.native.cache import build_info, find
+from devprof.native.cache import build_info, check_unchanged, find
 from devprof.native.facts import missing
 
 __all__ = ["load"]
@@ -16,7 +16,8 @@ def load(spec: NativeBuild) -> ctypes.CDLL:
     """Load the library of `spec` from the cache.
 
     Raises:
-        BuildError: it has not been built, cannot be loaded, or was built for another torch; one sentence says which.
+        BuildError: it has not been built, is not what was built, cannot be loaded, or was built for another torch; one sentence
+            says which.
     """
     path = find(spec)
     if path is None:
@@ -24,6 +25,7 @@ def load(spec: NativeBuild) -> ctypes.CDLL:
         how = f"it cannot be built here: {reason}" if reason else f"run `devprof build {spec.name}`"
         raise BuildError(f"the native library {spec.name!r} has not been built for this environment; {how}")
     try:
+        check_unchanged(path)
         library = ctypes.CDLL(str(path))
         library.devprof_build_info.restype = ctypes.c_char_p
         found = (library.devprof_build_info() or b"nothing").decode(errors="replace")

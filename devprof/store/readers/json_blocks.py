@@ -14,6 +14,9 @@ __all__ = ["Blocks", "Progress"]
 
 _GZIP = b"\x1f\x8b"
 _BLOCK = 1 << 20
+_FREE_BYTES = 1 << 28
+_MOST_RATIO = 250
+"""Text per packed byte: traces have 10 to 40; gzip can have 1000, which only a file has that is made to fill memory."""
 
 Progress = Callable[[int, int], object]
 """Called with how many bytes of the file have been read, packed where it is packed, and how many it has."""
@@ -72,10 +75,18 @@ class Blocks:
         except OSError as error:
             raise TraceFileError(f"{self._path} cannot be read: {error.strerror or error}") from error
 
+    def _refuse_bomb(self, packed_bytes: int) -> None:
+        if self._total > _FREE_BYTES and self._total > _MOST_RATIO * max(packed_bytes, _BLOCK):
+            raise TraceFileError(
+                f"{self._path} unpacks to more than {_MOST_RATIO} times its size, as no trace does; if it is one, unpack it "
+                "before (gunzip)"
+            )
+
     def _unpacked(self, file: IO[bytes]) -> Iterator[bytes]:
         unpacker = zlib.decompressobj(wbits=31)
         try:
             while packed := unpacker.unconsumed_tail or file.read(_BLOCK):
+                self._refuse_bomb(file.tell() - len(packed))
                 yield unpacker.decompress(packed, _BLOCK)
                 if unpacker.eof:
                     following = unpacker.unused_data + file.read(len(_GZIP))

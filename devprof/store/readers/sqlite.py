@@ -26,6 +26,7 @@ ABSENT = -(2**63)
 
 _HEADER = b"SQLite format 3\0"
 _ROWS_AT_ONCE = 50_000
+_LONGEST_VALUE_BYTES = 1 << 26  # of a text or blob, and of a row; SQLite's own limit is 1 GB
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +59,7 @@ class Database:
         self.path = path
         self.kind = kind
         self._connection = connection
-        listed = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        listed = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
         self._tables = {str(name) for (name,) in listed}
         self._seen: set[str] = set()
 
@@ -79,6 +80,7 @@ class Database:
         connection.text_factory = lambda text: text.decode("utf-8", "replace")
         try:
             connection.execute("PRAGMA trusted_schema = OFF")
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE_BYTES)
             yield cls(path, connection, kind)
         except (sqlite3.Error, ValueError, OverflowError) as error:  # ValueError: names in a damaged schema
             raise TraceFileError(f"{path} cannot be read as an {kind}: SQLite reports {error}") from error

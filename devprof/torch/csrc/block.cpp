@@ -89,6 +89,28 @@ Block::Block(const DevprofBlock& given)
   }
 }
 
+bool Block::canBeCopied(const DevprofBlock& given) {
+  constexpr uint64_t most_rows = uint64_t{1} << 31; // an activity knows its row as 32 bits
+  constexpr uint64_t most_columns = uint64_t{1} << 20;
+  constexpr uint64_t most_values = uint64_t{1} << 40;
+  const auto fits = [&](const DevprofColumn* columns, uint64_t n, bool counters) {
+    return n == 0 || (n <= most_columns && columns != nullptr && std::all_of(columns, columns + n, [&](const auto& one) {
+      const bool wide = one.width > 0 && given.rows * static_cast<uint64_t>(one.width) <= most_values;
+      return one.key != nullptr && wide && (counters ? one.kind == 1 : one.kind >= 0 && one.kind <= 4);
+    }));
+  };
+  if (given.rows > most_rows || !fits(given.metadata, given.n_metadata, false) ||
+      !fits(given.counters, given.n_counters, true)) {
+    return false;
+  }
+  if (given.n_texts == 0) {
+    return true;
+  }
+  const uint64_t* offsets = given.text_offsets;
+  return given.n_texts <= most_rows && given.text != nullptr && offsets != nullptr && offsets[0] == 0 &&
+      std::is_sorted(offsets, offsets + given.n_texts + 1);
+}
+
 bool Block::isWhole() const {
   const auto inTable = [this](int32_t index) { return index >= 0 && static_cast<size_t>(index) < texts_.size(); };
   if (!std::all_of(name_.begin(), name_.end(), [&](int32_t index) { return index == -1 || inTable(index); })) {

@@ -84,6 +84,9 @@ class Block {
   // False where an index points outside the texts: the owner of the columns changed them after they had been checked.
   bool isWhole() const;
 
+  // Whether what was given can be copied at all: pointers that are there, lengths that can be.
+  static bool canBeCopied(const DevprofBlock& given);
+
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
 

@@ -47,6 +47,9 @@ DEVPROF_EXPORT int devprof_report_out_of_memory(int64_t requested, uint64_t allo
 
 // 1 where `name` is the encoding of something else to torch's tables ("Pi" would be shown as "int*").
 DEVPROF_EXPORT int devprof_demangles(const char* name) {
+  if (name == nullptr) {
+    return 0;
+  }
   int status = 0;
   char* readable = abi::__cxa_demangle(name, nullptr, nullptr, &status);
   const bool changes = status == 0 && readable != nullptr && std::strcmp(readable, name) != 0;
@@ -166,7 +169,10 @@ DEVPROF_EXPORT int devprof_stubs_register(char* other, uint64_t capacity) {
   const char* type = present == nullptr ? "" : typeid(*present).name();
   // torch's own placeholder lives in an anonymous namespace of its profiler
   if (present != nullptr && std::strstr(type, "DefaultStubs") == nullptr) {
-    std::strncpy(other, type, capacity - 1);
+    if (other != nullptr && capacity > 0) {
+      std::strncpy(other, type, capacity - 1);
+      other[capacity - 1] = '\0';
+    }
     return 0;
   }
   torch::profiler::impl::registerPrivateUse1Methods(&ours);
@@ -175,7 +181,7 @@ DEVPROF_EXPORT int devprof_stubs_register(char* other, uint64_t capacity) {
 
 DEVPROF_EXPORT uint64_t devprof_stubs_freed(uint64_t* handles, uint64_t capacity) {
   std::lock_guard<std::mutex> guard(g_freed_mutex);
-  const uint64_t n = std::min<uint64_t>(capacity, g_freed.size());
+  const uint64_t n = handles == nullptr ? 0 : std::min<uint64_t>(capacity, g_freed.size());
   std::copy(g_freed.end() - n, g_freed.end(), handles);
   g_freed.resize(g_freed.size() - n);
   return n;
@@ -183,6 +189,9 @@ DEVPROF_EXPORT uint64_t devprof_stubs_freed(uint64_t* handles, uint64_t capacity
 
 // Drive torch's registered stubs as torch's other profilers do; torch 2.13 has no Python call for it.
 DEVPROF_EXPORT int devprof_stubs_drive(const char* what, const char* name, int* visited) {
+  if (what == nullptr || name == nullptr || visited == nullptr) {
+    return -1;
+  }
   const auto* stubs = torch::profiler::impl::privateuse1Stubs();
   int count = 0;
   if (std::strcmp(what, "mark") == 0) {

@@ -256,6 +256,10 @@ void registerProfiler() {
 
 using devprof::Capture;
 
+static std::string textOf(const char* text) {
+  return text == nullptr ? std::string() : std::string(text);
+}
+
 DEVPROF_EXPORT const char* devprof_build_info() {
   return DEVPROF_BUILD_INFO;
 }
@@ -302,6 +306,9 @@ DEVPROF_EXPORT int devprof_capture_append(uint64_t generation, const DevprofBloc
   if (capture == nullptr || given == nullptr || capture->processed.load() || capture->closed.load()) {
     return 0;
   }
+  if (!devprof::Block::canBeCopied(*given)) {
+    return -2;
+  }
   try {
     auto block = std::make_shared<devprof::Block>(*given);
     if (!block->isWhole()) {
@@ -321,7 +328,7 @@ DEVPROF_EXPORT int devprof_capture_append(uint64_t generation, const DevprofBloc
 DEVPROF_EXPORT void devprof_capture_span(uint64_t generation, const char* name) {
   if (auto capture = devprof::find(generation)) {
     std::lock_guard<std::mutex> guard(capture->mutex);
-    capture->span_name = name;
+    capture->span_name = textOf(name);
   }
 }
 
@@ -330,7 +337,7 @@ DEVPROF_EXPORT void devprof_capture_device(
   if (auto capture = devprof::find(generation)) {
     std::lock_guard<std::mutex> guard(capture->mutex);
     capture->device_rows.emplace_back(id, sort);
-    capture->device_texts.emplace_back(name, label);
+    capture->device_texts.emplace_back(textOf(name), textOf(label));
   }
 }
 
@@ -338,7 +345,7 @@ DEVPROF_EXPORT void devprof_capture_resource(
     uint64_t generation, int64_t id, int64_t sort, int64_t device, const char* name) {
   if (auto capture = devprof::find(generation)) {
     std::lock_guard<std::mutex> guard(capture->mutex);
-    capture->resources.push_back({id, sort, device, name});
+    capture->resources.push_back({id, sort, device, textOf(name)});
   }
 }
 
@@ -346,7 +353,7 @@ DEVPROF_EXPORT void devprof_capture_metadata(uint64_t generation, const char* ke
   if (auto capture = devprof::find(generation)) {
     std::lock_guard<std::mutex> guard(capture->mutex);
     if (!capture->closed.load()) { // else the account that there is none stays
-      capture->metadata[key] = json;
+      capture->metadata[textOf(key)] = json == nullptr ? "null" : json;
     }
   }
 }
@@ -354,7 +361,7 @@ DEVPROF_EXPORT void devprof_capture_metadata(uint64_t generation, const char* ke
 DEVPROF_EXPORT void devprof_capture_device_properties(uint64_t generation, const char* json) {
   if (auto capture = devprof::find(generation)) {
     std::lock_guard<std::mutex> guard(capture->mutex);
-    capture->device_properties = json;
+    capture->device_properties = textOf(json);
   }
 }
 

@@ -244,7 +244,7 @@ DEVPROF_EXPORT uint64_t devprof_correlation_unbalanced() {
 }
 
 DEVPROF_EXPORT int devprof_correlation_mirror(devprof::stacks::PushFn push, devprof::stacks::PopFn pop) {
-  return devprof::stacks::mirror(push, pop) ? 1 : 0;
+  return push != nullptr && pop != nullptr && devprof::stacks::mirror(push, pop) ? 1 : 0;
 }
 
 DEVPROF_EXPORT void devprof_correlation_clear_mirrors() {
@@ -252,9 +252,11 @@ DEVPROF_EXPORT void devprof_correlation_clear_mirrors() {
 }
 
 DEVPROF_EXPORT void devprof_known_ops(const int64_t* ids, uint64_t n, uint8_t* known) {
-  devprof::stacks::knownOps(ids, n, known);
+  if (ids != nullptr && known != nullptr) {
+    devprof::stacks::knownOps(ids, n, known);
+  }
 }
 
 DEVPROF_EXPORT uint64_t devprof_user_parents(uint64_t* pairs, uint64_t capacity) {
-  return devprof::stacks::userParents(pairs, capacity);
+  return devprof::stacks::userParents(pairs, pairs == nullptr ? 0 : capacity);
 }

@@ -15,6 +15,7 @@ import pytest
 from devprof.contract import NativeBuild
 from devprof.errors import BuildError
 from devprof.native import build, find, include_dir, library_path, load, missing, torch_facts
+from devprof.native.cache import checksum_path
 from devprof.native.facts import compiler, python_include
 from tests.unit.native.conftest import TINY, Compiler, FakeTorch
 
@@ -73,7 +74,7 @@ def test_what_is_built_needs_no_compiler_and_no_write_access(
     library_path(tiny).with_suffix(".lock").unlink()
     monkeypatch.setenv("CXX", "no-such-c++")
     assert build(tiny) == path
-    assert list(cache.iterdir()) == [path]
+    assert set(cache.iterdir()) == {path, checksum_path(path)}
 
 
 def test_without_a_compiler_the_error_says_so_and_nothing_is_made(

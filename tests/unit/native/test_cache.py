@@ -12,7 +12,7 @@ import pytest
 from devprof.contract import NativeBuild
 from devprof.errors import BuildError
 from devprof.native import cache_dir, find, library_path
-from devprof.native.cache import build_info
+from devprof.native.cache import build_info, checksum_of, checksum_path
 from tests.unit.native.conftest import TINY, FakeTorch
 
 
@@ -21,6 +21,7 @@ def _placed(spec: NativeBuild) -> Path:
     path = library_path(spec)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.touch(mode=0o700)
+    checksum_path(path).write_text(checksum_of(path))
     return path
 
 
@@ -146,16 +147,21 @@ def test_a_library_that_was_not_built_is_not_found(tiny: NativeBuild, cache: Pat
     assert find(tiny) is None
 
 
+def test_a_library_without_a_checksum_counts_as_not_built(tiny: NativeBuild) -> None:
+    checksum_path(_placed(tiny)).unlink()
+    assert find(tiny) is None
+
+
 def test_a_private_library_is_found(tiny: NativeBuild) -> None:
     path = _placed(tiny)
     assert find(tiny) == path
 
 
 @pytest.mark.parametrize("mode", [0o720, 0o702, 0o777])
-@pytest.mark.parametrize("part", ["directory", "file"])
+@pytest.mark.parametrize("part", ["directory", "file", "checksum"])
 def test_what_others_may_write_to_is_not_loaded(part: str, mode: int, tiny: NativeBuild) -> None:
     path = _placed(tiny)
-    open_part = path if part == "file" else path.parent
+    open_part = {"file": path, "directory": path.parent, "checksum": checksum_path(path)}[part]
     open_part.chmod(mode)
     with pytest.raises(
         BuildError, match=r"expected user .* and no write access for others. Remove it, or set DEVPROF_CACHE"
@@ -164,10 +170,10 @@ def test_what_others_may_write_to_is_not_loaded(part: str, mode: int, tiny: Nati
     assert str(open_part) in str(caught.value)
 
 
-@pytest.mark.parametrize("part", ["directory", "file"])
+@pytest.mark.parametrize("part", ["directory", "file", "checksum"])
 def test_what_another_user_owns_is_not_loaded(part: str, tiny: NativeBuild, monkeypatch: pytest.MonkeyPatch) -> None:
     path = _placed(tiny)
-    _give_away(path if part == "file" else path.parent, monkeypatch)
+    _give_away({"file": path, "directory": path.parent, "checksum": checksum_path(path)}[part], monkeypatch)
     with pytest.raises(BuildError, match="is owned by user"):
         find(tiny)
 

@@ -11,6 +11,7 @@ import pytest
 from devprof.contract import NativeBuild
 from devprof.errors import BuildError
 from devprof.native import build, library_path, load
+from devprof.native.cache import checksum_of, checksum_path
 from tests.unit.native.conftest import TINY
 
 pytestmark = pytest.mark.usefixtures("needs_compiler")
@@ -32,6 +33,7 @@ def test_a_library_that_cannot_be_built_says_why(tiny: NativeBuild, monkeypatch:
 def test_a_library_made_for_something_else_is_refused_with_both_names(tiny: NativeBuild) -> None:
     other = dataclasses.replace(tiny, name="other")
     shutil.copy(build(other), library_path(tiny))
+    checksum_path(library_path(tiny)).write_text(checksum_of(library_path(tiny)))
     with pytest.raises(
         BuildError, match=r"was built for \[other\], this process runs \[tiny\]; remove it and build it"
     ):
@@ -67,6 +69,21 @@ def test_a_c_file_is_compiled_as_cpp(tiny: NativeBuild, tmp_path: Path) -> None:
 def test_a_damaged_file_is_refused(tiny: NativeBuild) -> None:
     path = build(tiny)
     path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(BuildError, match=r"is not what was built: its content has changed since"):
+        load(tiny)
+
+
+def test_a_library_that_somebody_changed_is_refused_before_it_runs(tiny: NativeBuild) -> None:
+    path = build(tiny)
+    path.write_bytes(build(dataclasses.replace(tiny, name="other")).read_bytes())
+    with pytest.raises(BuildError, match=r"is not what was built: .* Remove it, and build it again"):
+        load(tiny)
+
+
+def test_a_file_that_is_no_library_is_refused(tiny: NativeBuild) -> None:
+    path = build(tiny)
+    path.write_bytes(b"no library")
+    checksum_path(path).write_text(checksum_of(path))
     with pytest.raises(BuildError, match=r"cannot be loaded: .*file"):
         load(tiny)
 
