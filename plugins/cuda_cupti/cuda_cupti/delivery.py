@@ -11,8 +11,7 @@ from cuda_cupti.decode import Records
 from cuda_cupti.devices import DeviceFacts
 from cuda_cupti.external_ids import OP_KIND, USER_KIND, ExternalIds
 from cuda_cupti.layouts import ActivityKind
-from cuda_cupti.output import ExternalKinds, to_batches
-from cuda_cupti.rows import joined
+from cuda_cupti.output import ExternalKinds, for_later, to_batches
 from devprof.contract import HOST_CLOCK, ActivityLogger
 from devprof.model import ActivityType, DeviceInfo, ResourceInfo
 
@@ -47,8 +46,8 @@ class Delivery:
     def hand_over(self, logger: ActivityLogger, decoded: Sequence[Records], ids: ExternalIds | None) -> None:
         """Hand over the records of decoded buffers.
 
-        A kernel may come one piece after the ids of its launch, so those are looked at once more; one that comes later still
-        gets its op from its launch, in devprof.
+        A kernel may come one piece after its launch and the ids of it, so those are looked at once more; one that comes later
+        still gets its op from its launch, in devprof.
 
         Args:
             logger: where to.
@@ -56,9 +55,8 @@ class Delivery:
             ids: the ids of the session.
         """
         records = [_with_own_ids(one, ids) for one in decoded]
-        output = to_batches(
-            [self._earlier, *records], self._facts, self._types, ExternalKinds(op=OP_KIND, user=USER_KIND)
-        )
+        kinds = ExternalKinds(op=OP_KIND, user=USER_KIND)
+        output = to_batches(records, self._facts, self._types, kinds, self._earlier)
         for batch in output.batches:
             on_clock = batch.clock == self._clock
             logger.handle_activities(batch if on_clock else batch.with_times(batch.start, batch.end, clock=self._clock))
@@ -69,8 +67,7 @@ class Delivery:
         self.devices |= {one.id: one for one in output.devices}
         self.resources |= {(one.device_id, one.id): one for one in output.resources}
         self.properties, self.filtered = output.properties, self.filtered + output.filtered
-        rows = [one.of[_IDS] for one in records if _IDS in one.of]
-        self._earlier = Records({_IDS: joined(rows)}) if rows else Records()
+        self._earlier = for_later(self._earlier, records)
 
     def tell_losses(self, logger: ActivityLogger, dropped: int | None, unkept: int) -> None:
         """Say what never became a record here.

@@ -15,7 +15,7 @@ from cuda_cupti.decode import Records
 from cuda_cupti.layouts import ActivityKind
 from cuda_cupti.rows import Rows, joined
 
-__all__ = ["ExternalKinds", "Joins", "Lookup", "joins_of"]
+__all__ = ["ExternalKinds", "Joins", "Lookup", "for_later", "joins_of"]
 
 Longs = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.integer]
@@ -148,6 +148,21 @@ def joins_of(records: Sequence[Records], external: ExternalKinds) -> Joins:
         caused=_numbered(causes, causes),
         recordings=joined(recordings) if recordings else None,
     )
+
+
+def for_later(earlier: Records, records: Sequence[Records]) -> Records:
+    """Return what records of a later piece of the session may belong to: this piece's calls, ids and events, and all contexts.
+
+    Args:
+        earlier: what this returned for the piece before.
+        records: this piece.
+    """
+    kept: dict[int, Rows] = {}
+    for kind in (_K.EXTERNAL_CORRELATION, _K.RUNTIME, _K.DRIVER, _K.CUDA_EVENT, _K.CONTEXT):
+        parts = [one.of[kind] for one in ((earlier, *records) if kind is _K.CONTEXT else records) if kind in one.of]
+        if parts:
+            kept[kind] = joined(parts)
+    return Records(kept)
 
 
 def _external(pushed: Sequence[Rows], kind: int, external: ExternalKinds) -> Lookup:

@@ -15,12 +15,12 @@ import numpy as np
 from cuda_cupti.calls import driver_calls, overheads, runtime_calls
 from cuda_cupti.decode import Records, merged
 from cuda_cupti.devices import DeviceFacts, devices_of
-from cuda_cupti.joins import ExternalKinds, Joins, joins_of
+from cuda_cupti.joins import ExternalKinds, Joins, for_later, joins_of
 from cuda_cupti.waits import SYNC_ROW, allocations, events, waits
 from cuda_cupti.work import copies, graphs, kernels, sets
 from devprof.model import ActivityBatch, ActivityType, DeviceInfo, ResourceInfo
 
-__all__ = ["TYPES", "ExternalKinds", "Output", "to_batches"]
+__all__ = ["TYPES", "ExternalKinds", "Output", "for_later", "to_batches"]
 
 TYPES = frozenset(
     {
@@ -71,14 +71,16 @@ def to_batches(
     devices: Mapping[int, DeviceFacts] | None = None,
     types: Set[ActivityType] = TYPES,
     external: ExternalKinds | None = None,
+    earlier: Records | None = None,
 ) -> Output:
-    """Return the records of a session as batches.
+    """Return the records of a session, or of a piece of it, as batches.
 
     Args:
         records: decoded buffers, all of them: what belongs together may be in different ones.
         devices: facts by device index, before what DEVICE records say.
         types: kinds to hand over.
         external: the kinds that ids were pushed under.
+        earlier: of a session in pieces, what `for_later` returned; it is looked up, and not handed over again.
 
     Raises:
         ValueError: the buffers are of libraries with different layouts.
@@ -87,7 +89,7 @@ def to_batches(
     said = {at: one for part in parts for at, one in devices_of(part).items()}
     facts = {at: one for at, one in {**said, **(devices or {})}.items() if at < _MOST_DEVICES}
     lost: Counter[str] = Counter()
-    joins = joins_of(parts, external or ExternalKinds())
+    joins = joins_of([*([earlier] if earlier else []), *parts], external or ExternalKinds())
     batches, filtered = [], 0
     for part in parts:
         made, noise = _batches(part, joins, facts, types, lost)
