@@ -19,7 +19,9 @@ _PTX = """
     ret;
 }}
 """
-_BLOCKING_FREE = 1  # CU_STREAM_NON_BLOCKING
+_NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
+_RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
+_ROOM_BYTES = 1 << 20
 
 
 class Workload:
@@ -49,7 +51,8 @@ class Workload:
         self._lock = threading.Lock()
         self._enter(0)
         self._side_stream = self._new_stream()
-        self._room = self.allocate(1 << 20)
+        self._room = c.c_void_p()
+        self._call("cuMemAlloc_v2", c.byref(self._room), c.c_size_t(_ROOM_BYTES))
 
     def launch(self, name: str, n: int, device: int = 0, stream: int = 0) -> None:
         """Launch kernels; stream 1 is one beside the default stream."""
@@ -58,19 +61,19 @@ class Workload:
             self._launch(kernel, self._side_stream if stream else None)
 
     def copy(self, n_bytes: int) -> None:
-        """Copy from the host."""
+        """Copy from the host, a megabyte at most."""
         self._enter(0)
         self._call("cuMemcpyHtoD_v2", self._room, bytes(n_bytes), c.c_size_t(n_bytes))
 
     def set(self, n_bytes: int) -> None:
-        """Set device memory."""
+        """Set device memory, a megabyte at most."""
         self._enter(0)
         self._call("cuMemsetD8_v2", self._room, c.c_ubyte(1), c.c_size_t(n_bytes))
 
     def graph(self, name: str, n: int) -> None:
         """Launch one graph of n kernels."""
         kernel, stream, graph, ready = self._kernel(0, name), self._side_stream, c.c_void_p(), c.c_void_p()
-        self._call("cuStreamBeginCapture_v2", stream, 2)
+        self._call("cuStreamBeginCapture_v2", stream, _RELAXED)
         for _ in range(n):
             self._launch(kernel, stream)
         self._call("cuStreamEndCapture", stream, c.byref(graph))
@@ -79,17 +82,6 @@ class Workload:
         self._call("cuStreamSynchronize", stream)
         self._call("cuGraphExecDestroy", ready)
         self._call("cuGraphDestroy", graph)
-
-    def allocate(self, n_bytes: int) -> c.c_void_p:
-        """Take device memory."""
-        address = c.c_void_p()
-        self._enter(0)
-        self._call("cuMemAlloc_v2", c.byref(address), c.c_size_t(n_bytes))
-        return address
-
-    def free(self, address: c.c_void_p) -> None:
-        """Give device memory back."""
-        self._call("cuMemFree_v2", address)
 
     def synchronize(self) -> None:
         """Wait for all devices."""
@@ -112,7 +104,7 @@ class Workload:
 
     def _new_stream(self) -> c.c_void_p:
         stream = c.c_void_p()
-        self._call("cuStreamCreate", c.byref(stream), _BLOCKING_FREE)
+        self._call("cuStreamCreate", c.byref(stream), _NON_BLOCKING)
         return stream
 
     def _kernel(self, device: int, name: str) -> c.c_void_p:
