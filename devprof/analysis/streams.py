@@ -20,12 +20,14 @@ CAUSES = ("host wait", "launch latency", "dependency", "between work", "unknown"
 
 - host wait: nothing was queued; the host had not begun to launch the work.
 - launch latency: the host was launching it, or it was on its way.
-- dependency: it was queued behind the work before it, and other work of the device ran meanwhile.
+- dependency: it was queued behind the work before it, and other work of the device ran meanwhile; also where its stream was
+  free and its call over for more than 0.1 ms, as no launch is on its way for so long.
 - between work: it was queued behind the work before it, and the device did nothing else.
 - unknown: its launch is not in the trace.
 """
 
 
+_ON_ITS_WAY_NS = 100_000
 _NEVER = np.iinfo(np.int64).max
 
 
@@ -140,6 +142,7 @@ def _causes(trace: Trace, streams: _Streams, at: Longs, start_ns: Longs, end_ns:
     """
     launch = launch_of(trace, streams.events[at])
     unknown = np.flatnonzero(launch < 0)
+    called_ns = trace.end_ns[launch] if len(launch) else launch.copy()
     before_ns = trace.start_ns[launch] if len(launch) else launch.copy()
     before_ns -= start_ns  # from the start of the gap to the launch
     before_ns[unknown] = 1
@@ -156,6 +159,11 @@ def _causes(trace: Trace, streams: _Streams, at: Longs, start_ns: Longs, end_ns:
     untold[unknown] = rest[unknown]
     launching = rest
     launching[queued] = launching[unknown] = 0
+    slow = np.flatnonzero(np.minimum(launching, end_ns - called_ns) > _ON_ITS_WAY_NS)
+    if len(slow):
+        called_ns = np.maximum(called_ns[slow], start_ns[slow])
+        dependency[slow] = np.minimum(launching[slow], _others_busy(trace, streams, at[slow], called_ns))
+        launching[slow] -= dependency[slow]
     spent = (host_wait, launching, dependency, between, untold)
     return dict(zip(CAUSES, spent, strict=True))
 

@@ -140,6 +140,14 @@ def test_copies_and_communication_are_hidden_where_something_is_computed() -> No
         ([("a", 0, 0, 10, 0), ("b", 0, 30, 40, None)], {"unknown": 20}),
         ([("a", 0, 0, 10, 0), ("b", 0, 10, 40, 5)], {}),
         ([("a", 0, 0, 50, 0), ("n", 0, 5, 8, 0), ("b", 0, 60, 61, 70)], {"host wait": 10}),
+        (
+            [("a", 0, 0, 10, 0), ("b", 0, 200_000, 200_001, 20), ("c", 1, 5, 150_000, 1)],
+            {"host wait": 10, "launch latency": 1 + 50_000, "dependency": 149_979},
+        ),
+        (
+            [("a", 0, 0, 10, 0), ("b", 0, 100_000, 100_001, 20), ("c", 1, 5, 90_000, 1)],
+            {"host wait": 10, "launch latency": 99_980},
+        ),
     ],
 )
 def test_a_stream_is_idle_for_a_reason(work: Sequence[Given], causes: dict[str, int]) -> None:
