@@ -39,6 +39,8 @@ class SessionConfig:
         memory: reports memory to the host profiler, or None where the host takes no such reports.
         correlation_api: address of the ``devprof_correlation_api`` table of devprof's C header, 0 where the host has none.
         now_ns: the host clock for this session, Unix ns; use it instead of reading another clock.
+        named: True where the user named the devices to record; False where every plugin is asked, and one without its device
+            had better return None than raise.
     """
 
     host: str
@@ -52,3 +54,4 @@ class SessionConfig:
     memory: MemoryReporter | None = None
     correlation_api: int = 0
     now_ns: Callable[[], int] = time.time_ns
+    named: bool = False

@@ -279,6 +279,7 @@ class PythonHost:
             with_flops=options.with_flops,
             with_modules=options.with_modules,
             now_ns=lambda: cycle.clock.now_ns(),
+            named=options.devices is not None,
         )
         plugins = [plugin for plugin, _ in self._plugins.values()]
         capture = CaptureSession(plugins, config, memory_for=self._memory_of, limits=options.limits)

@@ -71,7 +71,6 @@ class CudaProfiler:
             source: opens CUPTI, at each `configure`; None: the real one.
         """
         self._source = source or _source
-        self._said_no_driver = False
 
     def name(self) -> str:
         """Return the plugin's name, which `activities` take."""
@@ -95,18 +94,17 @@ class CudaProfiler:
         ts_ms: int | None = None,
         duration_ms: int | None = None,
     ) -> CudaProfilerSession | None:
-        """Open CUPTI and make the session of one capture; None where there is no driver, with one line in the log.
+        """Open CUPTI and make the session of one capture; None where nobody asked for CUDA and there is no driver.
 
         Raises:
-            CudaUnavailableError, CuptiError: there is a driver, and still CUDA cannot be traced now; devprof says why.
+            CudaUnavailableError, CuptiError: CUDA cannot be traced now; devprof says why.
         """
         try:
             source = self._source()
         except NoDriverError as error:
-            # where all plugins are asked, one without a device to its name is no mistake; the other plugins go on
-            if not self._said_no_driver:
-                log.warning("%s", error)
-            self._said_no_driver = True
+            if config.named:
+                raise
+            log.info("%s", error)
             return None
         source.is_alone(config.host)
         return CudaProfilerSession(source, activity_types)
