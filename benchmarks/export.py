@@ -203,25 +203,10 @@ def _alternated_us(
 
 def _torch_profile(n: int) -> dict[str, float]:
     """Write one profile with `n` kernels both ways, and return what each takes per event."""
-    import torch
-    from torch.profiler import ProfilerActivity, profile
+    from benchmarks.profiled import profile_of_kernels
+    from devprof.torch import trace_of
 
-    from benchmarks.records import columns
-    from benchmarks.setting import renamed_backend
-    from devprof.registry import register
-    from devprof.testing import ScriptedProfiler, plugin_of
-    from devprof.torch import enable, trace_of
-
-    renamed_backend()
-    made = columns(n)
-    plugin = ScriptedProfiler("bench-export", script=lambda start_ns, end_ns: [made(start_ns, end_ns)])
-    register(plugin_of(plugin), "bench-export")
-    enable("bench-export")
-    x, y = torch.zeros(1), torch.ones(1)
-    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.PrivateUse1]) as prof:
-        for _ in range(100):
-            x.add_(y)
-        time.sleep(0.02)  # room for the kernels to lie side by side
+    prof = profile_of_kernels(n, "bench-export")
     trace = trace_of(prof)  # from now on, Kineto's writer runs as often as it is asked
     with tempfile.TemporaryDirectory() as folder:
         ours, kineto = _alternated_us(

@@ -1,7 +1,8 @@
-"""Writing Perfetto's protobuf from columns, beside the `perfetto` package, and beside Kineto's JSON writer on the same profile.
+"""Writing Perfetto's protobuf from columns, beside the `perfetto` package, and beside Kineto's JSON writer of one profile.
 
-The package writes the same packets: names interned, each packet serialised and written as it comes. Costs are processor time,
-so that the disk is not measured.
+The package writes the packets of devprof's writer in Python: names interned, each packet serialised and written as it comes.
+Kineto's peers are two torch profiles, each in a process of its own: training with shapes, launches, kernels and their arrows;
+and kernels with eight args and nothing else. Costs are processor time, so that the disk is not measured.
 """
 
 from __future__ import annotations
@@ -13,22 +14,33 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 from benchmarks.averages import nested_trace
 from benchmarks.export import kernels
 from benchmarks.setting import Gate, cpu_us, peak_bytes
+from devprof.errors import BuildError
 from devprof.export import perfetto_trace
+from devprof.export.build_spec import EXPORT
+from devprof.native import build
 from devprof.store import Trace
 
 __all__ = ["gates"]
 
 SIZES = (10_000, 100_000, 1_000_000)
-STEPS = 100  # of training: some 100k events
+PEER_SIZES = (100_000, 1_000_000)
+EVENTS_OF_A_STEP = 1092  # of training
+SWITCH = "DEVPROF_PERFETTO_WRITER"
+TO_KINETO = {"native": 1 / 5, "python": None}
+SIZE_TO_KINETO = {"native": 1 / 4, "python": None}
+TO_PACKAGE = {"native": 1 / 20, "python": 1 / 2.5}
+MEMORY_MIB = 20
 PACKAGE_SIZE = 20_000
 REPEATS = 5
 HERE = Path(__file__).parent
@@ -37,27 +49,49 @@ NAMES = ("External id", "device", "stream", "correlation", "registers per thread
 
 def gates() -> Iterator[Gate]:
     """Measure, and yield the figures as they come."""
-    own: dict[int, float] = {}
+    writers = _writers()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.pftrace"
-        for n in SIZES:
-            trace = kernels(n)
-            own[n] = _median_us(lambda trace=trace: perfetto_trace(trace, path)) / n  # type: ignore[misc]  # bound now
-            detail = f"{path.stat().st_size / n:.0f} B per event"
-            yield Gate(f"perfetto: {n} kernels with 8 args, per event", own[n], None, "us", detail)
-        small, large = own[min(SIZES)], own[max(SIZES)]
-        yield Gate("perfetto: cost per event, 1M / 10k", large / small, 1.2, detail=f"{large:.2f} / {small:.2f} us")
-        yield Gate(
-            "perfetto: memory beside the trace, 1M events",
-            peak_bytes(lambda: perfetto_trace(trace, path)) / 2**20,
-            20,
-            "MiB",
-        )
-        yield _shown("with device and stream only", _bare(trace), path)
-        yield _shown("500k nested ranges and 500k kernels, with their ids", nested_trace(500_000), path)
-        if importlib.util.find_spec("perfetto"):
-            yield _beside_package(kernels(PACKAGE_SIZE), path)
-    yield from _beside_kineto()
+        for writer in writers:
+            with _taking(writer):
+                yield from _by_size(writer, path)
+                if importlib.util.find_spec("perfetto"):
+                    yield _beside_package(writer, kernels(PACKAGE_SIZE), path)
+    for n in PEER_SIZES:
+        for kind in ("training", "kernels"):
+            yield from _beside_kineto(kind, n, writers)
+
+
+def _writers() -> list[str]:
+    try:
+        build(EXPORT)
+    except BuildError as error:
+        print(f"     perfetto: no native writer here: {error}")
+        return ["python"]
+    return ["native", "python"]
+
+
+@contextmanager
+def _taking(writer: str) -> Iterator[None]:
+    with mock.patch.dict("os.environ", {SWITCH: writer}):
+        yield
+
+
+def _by_size(writer: str, path: Path) -> Iterator[Gate]:
+    own: dict[int, float] = {}
+    for n in SIZES:
+        trace = kernels(n)
+        own[n] = _median_us(lambda trace=trace: perfetto_trace(trace, path)) / n  # type: ignore[misc]  # bound now
+        detail = f"{path.stat().st_size / n:.0f} B per event"
+        yield Gate(f"perfetto ({writer}): {n} kernels with 8 args, per event", own[n], None, "us", detail)
+    small, large = own[min(SIZES)], own[max(SIZES)]
+    detail = f"{large:.2f} / {small:.2f} us"
+    yield Gate(f"perfetto ({writer}): cost per event, 1M / 10k", large / small, 1.2, detail=detail)
+    used = peak_bytes(lambda: perfetto_trace(trace, path)) / 2**20
+    yield Gate(f"perfetto ({writer}): memory beside the trace, 1M events", used, MEMORY_MIB, "MiB")
+    yield _shown(f"perfetto ({writer}): without args", _bare(trace), path)
+    name = f"perfetto ({writer}): 500k nested ranges and 500k kernels, with their ids"
+    yield _shown(name, nested_trace(500_000), path)
 
 
 def _bare(trace: Trace) -> Trace:
@@ -66,29 +100,29 @@ def _bare(trace: Trace) -> Trace:
 
 def _shown(what: str, trace: Trace, path: Path) -> Gate:
     cost_us = _median_us(lambda: perfetto_trace(trace, path)) / len(trace)
-    return Gate(
-        f"perfetto: {what}, per event", cost_us, None, "us", f"{path.stat().st_size / len(trace):.0f} B per event"
-    )
+    return Gate(f"{what}, per event", cost_us, None, "us", f"{path.stat().st_size / len(trace):.0f} B per event")
 
 
-def _beside_package(trace: Trace, path: Path) -> Gate:
+def _beside_package(writer: str, trace: Trace, path: Path) -> Gate:
     pairs = [(cpu_us(lambda: perfetto_trace(trace, path)), cpu_us(lambda: _by_package(trace, path))) for _ in range(3)]
     ours, theirs = (statistics.median(side) / len(trace) for side in zip(*pairs, strict=True))
-    detail = f"{ours:.2f} / {theirs:.2f} us"
-    return Gate("perfetto: per event / the perfetto package, streaming", ours / theirs, 1 / 2.5, detail=detail)
+    name = f"perfetto ({writer}): per event / the perfetto package, streaming"
+    return Gate(name, ours / theirs, TO_PACKAGE[writer], detail=f"{ours:.2f} / {theirs:.2f} us")
 
 
-def _beside_kineto() -> Iterator[Gate]:
-    command = [sys.executable, "-m", "benchmarks.perfetto", str(STEPS)]
+def _beside_kineto(kind: str, n: int, writers: list[str]) -> Iterator[Gate]:
+    command = [sys.executable, "-m", "benchmarks.perfetto", kind, str(n), *writers]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=HERE.parent)
-    peer: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    detail = f"{peer['own_us']:.2f} / {peer['kineto_us']:.2f} us"
-    yield Gate(
-        "perfetto: of one profile of training / Kineto's JSON", peer["own_us"] / peer["kineto_us"], 1 / 5, detail=detail
-    )
-    detail = f"{peer['own_bytes']:.0f} / {peer['kineto_bytes']:.0f} B per event"
-    size = peer["own_bytes"] / peer["kineto_bytes"]
-    yield Gate("perfetto: its size / that of Kineto's JSON", size, 1 / 4, detail=detail)
+    peer: dict[str, dict[str, float]] = json.loads(done.stdout.splitlines()[-1])
+    kineto = peer["kineto"]
+    for writer in writers:
+        own = peer[writer]
+        what = f"perfetto ({writer}): of one profile of {kind}, {n // 1000}k events"
+        detail = f"{own['us']:.2f} / {kineto['us']:.2f} us"
+        yield Gate(f"{what} / Kineto's JSON", own["us"] / kineto["us"], TO_KINETO[writer], detail=detail)
+        detail = f"{own['bytes']:.0f} / {kineto['bytes']:.0f} B per event"
+        size = own["bytes"] / kineto["bytes"]
+        yield Gate(f"{what}, its size / that of Kineto's JSON", size, SIZE_TO_KINETO[writer], detail=detail)
 
 
 def _median_us(write: Callable[[], object]) -> float:
@@ -142,23 +176,27 @@ def _annotate(event: Any, iid: int, value: Any) -> None:
         annotation.int_value = value
 
 
-def _both_ways(steps: int) -> dict[str, float]:
-    """Write one profile of training both ways, and return what each takes per event."""
-    from benchmarks.profiled import profile_of_training
+def _both_ways(kind: str, n: int, writers: list[str]) -> dict[str, dict[str, float]]:
+    """Write one torch profile of `n` events in each way, and return what each takes per event."""
+    from benchmarks.profiled import profile_of_kernels, profile_of_training
     from devprof.torch import trace_of
 
-    profiled = profile_of_training(steps, "bench-perfetto")
+    name = "bench-perfetto"
+    profiled = profile_of_training(n // EVENTS_OF_A_STEP, name) if kind == "training" else profile_of_kernels(n, name)
     trace = trace_of(profiled)  # from now on, Kineto's writer runs as often as it is asked
     with tempfile.TemporaryDirectory() as folder:
-        own, kineto = Path(folder) / "devprof.pftrace", Path(folder) / "kineto.json"
-        pairs = [
-            (cpu_us(lambda: perfetto_trace(trace, own)), cpu_us(lambda: profiled.export_chrome_trace(str(kineto))))
-            for _ in range(REPEATS)
-        ]
-        own_us, kineto_us = (statistics.median(side) for side in zip(*pairs, strict=True))
-        sizes = {"own_bytes": own.stat().st_size, "kineto_bytes": kineto.stat().st_size}
-    return {key: value / len(trace) for key, value in {"own_us": own_us, "kineto_us": kineto_us, **sizes}.items()}
+        paths = {way: Path(folder) / way for way in ("kineto", *writers)}
+        taken: dict[str, list[float]] = {way: [] for way in paths}
+        for _ in range(REPEATS):
+            taken["kineto"].append(cpu_us(lambda: profiled.export_chrome_trace(str(paths["kineto"]))))
+            for writer in writers:
+                with _taking(writer):
+                    taken[writer].append(cpu_us(lambda path=paths[writer]: perfetto_trace(trace, path)))  # type: ignore[misc]
+        return {
+            way: {"us": statistics.median(taken[way]) / len(trace), "bytes": paths[way].stat().st_size / len(trace)}
+            for way in paths
+        }
 
 
 if __name__ == "__main__":
-    print(json.dumps(_both_ways(int(sys.argv[1]))))
+    print(json.dumps(_both_ways(sys.argv[1], int(sys.argv[2]), sys.argv[3:])))

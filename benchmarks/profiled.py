@@ -1,14 +1,16 @@
-"""One torch profile of a small model's training with a plugin's records in it, for what both sides of it write or read."""
+"""Torch profiles with a plugin's records in them, for what both sides write or read: of training, and of kernels alone."""
 
 from __future__ import annotations
 
 import os
+import time
 import warnings
 
 import numpy as np
 import torch
 from torch.profiler import ProfilerActivity, profile
 
+from benchmarks.records import columns
 from benchmarks.setting import renamed_backend
 from devprof.errors import LossWarning
 from devprof.model import ActivityBatch, ActivityType, MetadataColumn, MetadataKind
@@ -17,10 +19,12 @@ from devprof.testing import ScriptedProfiler, plugin_of
 from devprof.torch import enable
 from devprof.torch.bridge import bridge
 
-__all__ = ["profile_of_training"]
+__all__ = ["profile_of_kernels", "profile_of_training"]
 
 NAMES = ("gemm_f32_128x128", "elementwise_add", "reduce_sum_rows", "softmax_warp", "orLaunchKernel")
 MOST_OPS = 1 << 20
+N_OPS = 100
+ROOM_S = 2e-7  # for a kernel
 N_LAYERS = 8
 
 
@@ -42,6 +46,26 @@ def profile_of_training(steps: int, plugin_name: str) -> profile:
             for _ in range(steps):
                 model.zero_grad()
                 model(batch).sum().backward()
+    return profiled
+
+
+def profile_of_kernels(n: int, plugin_name: str) -> profile:
+    """Return a finished profile of 100 ops and `n` kernels with eight args, without launches and arrows.
+
+    Args:
+        n: kernels.
+        plugin_name: what the plugin that delivers them is called; once per process.
+    """
+    renamed_backend()
+    made = columns(n)
+    script = ScriptedProfiler(plugin_name, script=lambda start_ns, end_ns: [made(start_ns, end_ns)])
+    register(plugin_of(script), plugin_name)
+    enable(plugin_name)
+    x, y = torch.zeros(1), torch.ones(1)
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.PrivateUse1]) as profiled:
+        for _ in range(N_OPS):
+            x.add_(y)
+        time.sleep(n * ROOM_S)  # so that the kernels do not lie on each other
     return profiled
 
 

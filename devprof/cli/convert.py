@@ -15,7 +15,7 @@ from devprof.store import Trace, save
 
 __all__ = ["WRITERS", "convert", "writer_for"]
 
-WRITERS: dict[str, Callable[[Trace, Path], None]] = {
+WRITERS: dict[str, Callable[[Trace, Path], dict[str, int] | None]] = {
     ".devprof": save,
     ".speedscope.json": export.speedscope,  # before what its name ends with as well
     ".speedscope.json.gz": export.speedscope,
@@ -28,7 +28,7 @@ WRITERS: dict[str, Callable[[Trace, Path], None]] = {
     ".csv.gz": export.table,
     ".parquet": export.table,
 }
-"""What writes which files, by the end of their names."""
+"""What writes which files, by the end of their names; it returns what is not in the file and how many."""
 
 
 def convert(
@@ -39,15 +39,17 @@ def convert(
     """Convert a trace into the format that the target's name says."""
     write = writer_for(target)
     trace = read(trace_file)
-    write(trace, target)
+    left_out = write(trace, target) or {}
     size_bytes = target.stat().st_size
     if as_json:
-        print_json({"trace": str(target.resolve()), "events": len(trace), "bytes": size_bytes})
+        print_json({"trace": str(target.resolve()), "events": len(trace), "bytes": size_bytes, "left_out": left_out})
     else:
         typer.echo(f"{target}: {len(trace)} events, {size_bytes:,} bytes")
+        if left_out:
+            typer.echo(f"left out: {', '.join(f'{count:,} {what}' for what, count in left_out.items())}")
 
 
-def writer_for(target: Path) -> Callable[[Trace, Path], None]:
+def writer_for(target: Path) -> Callable[[Trace, Path], dict[str, int] | None]:
     """Return what writes files of that name.
 
     Raises:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from devprof.export.left_out import LeftOut, arrows_left_out
 from devprof.model import kLinkAsyncCpuGpu, kLinkFwdBwd
 from devprof.store import Trace
 
@@ -57,6 +58,20 @@ class Arrows:
                 kind[here] = np.where(shown, 2 * one_type + starts[here], 0)
                 number[here] = arrows.number[which]
         return kind, number
+
+    def left_out(self) -> LeftOut:
+        """Count ends of arrows that `at` does not show."""
+        trace = self._trace
+        single = repeated = known = 0
+        if self._any:
+            for flow_type, arrows in self._arrows.items():
+                mine = (trace.flow_type == flow_type) & (trace.flow_id != 0)
+                ends = np.flatnonzero(mine & (trace.flow_start == 0))
+                known += (total := int(mine.sum()))
+                single += len(ends) - len(arrows.find(trace.flow_id[ends], ends)[0])
+                repeated += total - len(ends) - len(arrows.ids)
+        unknown = int(np.count_nonzero(trace.flow_id)) - known
+        return arrows_left_out(single=single, repeated=repeated, unknown=unknown)
 
 
 class _Arrows(NamedTuple):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from devprof.export.choice import native_writer
+from devprof.export.left_out import LeftOut, of_samples, said
 from devprof.export.output import output_bytes
 from devprof.export.perfetto_events import python_pieces
 from devprof.export.perfetto_native import native_pieces
@@ -20,11 +21,11 @@ __all__ = ["perfetto_trace"]
 _SWITCH = "DEVPROF_PERFETTO_WRITER"
 
 
-def perfetto_trace(trace: Trace, path: str | os.PathLike[str]) -> None:
+def perfetto_trace(trace: Trace, path: str | os.PathLike[str]) -> LeftOut:
     """Write a trace for Perfetto: a ``.pftrace`` file of tracks, slices, arrows, counters and typed args.
 
     Times are Unix ns, exact, in a file whose trace time is the real time. A negative duration is written as 0. Slices that
-    cross on their row stand on tracks of their own, "NAME (2)". Lists are arrays; items that are JSON already are text. A
+    cross on their row stand on tracks of their own, "NAME (2)". Lists are text, as items are that are JSON already. A
     counter's sample has its values only. An arrow goes from where it starts to each of its ends, and one that has no start or
     no end is left out. The file is written in pieces; memory does not grow with the trace but for some 20 bytes for each arrow.
     Where the native writer is built (``devprof build export``), or is worth building for this trace, it writes the events, else
@@ -33,6 +34,9 @@ def perfetto_trace(trace: Trace, path: str | os.PathLike[str]) -> None:
     Args:
         trace: the trace.
         path: the file's name; with ``.gz`` at its end the file is packed, level 6.
+
+    Returns:
+        What is not in the file and how many, such as ``{"ends of arrows without a start": 3}``; it is logged too.
 
     Raises:
         UsageError: the directory does not exist or may not be written.
@@ -45,3 +49,4 @@ def perfetto_trace(trace: Trace, path: str | os.PathLike[str]) -> None:
             write(b"".join(packets))
         for piece in python_pieces(plan) if native is None else native_pieces(native, plan):
             write(piece)
+    return said(path, plan.flows.left_out, of_samples(trace, plan.counters.samples()))

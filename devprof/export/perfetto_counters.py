@@ -58,6 +58,13 @@ class Counters:
                     packets += self._packets(key, chunk.events[at[sampled]], values[sampled])
         return is_sample, packets
 
+    def samples(self) -> Mask:
+        """Return which events of the trace are samples: (n,) bool."""
+        found = np.zeros(len(self._trace), dtype=np.bool_)
+        for column in self._trace.counters.values():
+            found[column.events] = True
+        return found & IS_COUNTER[self._trace.activity_type]
+
     def _packets(self, key: str, events: Longs, values: npt.NDArray[np.float64]) -> Iterator[bytes]:
         trace = self._trace
         tracks = trace.row[events].astype(np.int64) * len(trace.strings) + trace.name[events]

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from devprof.export.chunks import Chunk
+from devprof.export.left_out import LeftOut, arrows_left_out
 from devprof.export.shapes import IS_COUNTER
 from devprof.store import Trace
 
@@ -43,18 +44,28 @@ class Flows:
     Attributes:
         ends, starts: where they end and start, in order of the events.
         some_turn: whether one starts at an event that stands after the one where it ends, at the same time.
+        left_out: ends of arrows that make none.
     """
 
     def __init__(self, trace: Trace) -> None:
         """Look at all arrows of a trace; takes some 20 bytes for each, and more while it does so."""
         ends, starts = _End.nowhere(), _Start.nowhere()
         self.some_turn = False
-        if trace.flow_id.any():
-            for flow_type in np.flatnonzero(np.bincount(trace.flow_type[trace.flow_id != 0])).tolist():
-                some_ends, some_starts, turned = _arrows(trace, flow_type, len(ends.event))
-                self.some_turn |= turned
-                ends = _End(*map(np.concatenate, zip(ends, some_ends, strict=True)))
-                starts = _Start(*map(np.concatenate, zip(starts, some_starts, strict=True)))
+        single = repeated = open_ended = known = 0
+        there = trace.flow_id != 0
+        for flow_type in np.flatnonzero(np.bincount(trace.flow_type[there])).tolist() if there.any() else ():
+            of_type = _arrows(trace, flow_type, len(ends.event))
+            self.some_turn |= of_type.some_turn
+            ends = _End(*map(np.concatenate, zip(ends, of_type.ends, strict=True)))
+            starts = _Start(*map(np.concatenate, zip(starts, of_type.starts, strict=True)))
+            known += of_type.known
+            single += of_type.single
+            repeated += of_type.repeated
+            open_ended += of_type.open_ended
+        unknown = int(np.count_nonzero(there)) - known
+        self.left_out: LeftOut = arrows_left_out(
+            single=single, repeated=repeated, open_ended=open_ended, unknown=unknown
+        )
         by_event = np.argsort(ends.event, kind="stable")  # which is quick where they are in order
         self.ends = _End(*(column[by_event] for column in ends))
         by_event = np.argsort(starts.event, kind="stable")
@@ -94,17 +105,30 @@ class _Start(NamedTuple):
         return cls(*(np.empty(0, dtype=np.int32) for _ in cls._fields))
 
 
-def _arrows(trace: Trace, flow_type: int, taken: int) -> tuple[_End, _Start, bool]:
-    """Number the arrows of one type from ``taken + 1`` on; say last whether one turns, see `Flows`."""
+class _OfType(NamedTuple):
+    """Arrows of one type: their ends and starts, whether one turns, and counts: of all ends, and of those that make none."""
+
+    ends: _End
+    starts: _Start
+    some_turn: bool
+    known: int
+    single: int
+    repeated: int
+    open_ended: int
+
+
+def _arrows(trace: Trace, flow_type: int, taken: int) -> _OfType:
+    """Number the arrows of one type from ``taken + 1`` on."""
     of_type = (trace.flow_type == flow_type) & (trace.flow_id != 0) & ~IS_COUNTER[trace.activity_type]
     starts = np.flatnonzero(of_type & (trace.flow_start != 0))
-    ids = trace.flow_id[starts]
+    ids, n_starts = trace.flow_id[starts], len(starts)
     if not (ids[1:] > ids[:-1]).all():
         ids, first = np.unique(ids, return_index=True)  # of several starts the first one holds
         starts = starts[first]
     ends = np.flatnonzero(of_type & (trace.flow_start == 0))
+    repeated, n_ends = n_starts - len(ids), len(ends)
     if len(ids) == 0:
-        return _End.nowhere(), _Start.nowhere(), False
+        return _OfType(_End.nowhere(), _Start.nowhere(), False, n_ends, n_ends, 0, 0)
     which = np.minimum(np.searchsorted(ids, trace.flow_id[ends]), len(ids) - 1)
     known = ids[which] == trace.flow_id[ends]
     ends, which = ends[known], which[known]
@@ -112,11 +136,14 @@ def _arrows(trace: Trace, flow_type: int, taken: int) -> tuple[_End, _Start, boo
     number = taken + 1 + np.cumsum(count) - count
     order = np.argsort(which, kind="stable")
     shown = count > 0
-    turned = (starts[which] > ends) & (trace.start_ns[starts[which]] == trace.start_ns[ends])
-    return (
+    return _OfType(
         _End(ends[order].astype(np.int32), (taken + 1 + np.arange(len(ends))).astype(np.int32)),
         _Start(*(column[shown].astype(np.int32) for column in (starts, number, count))),
-        bool(turned.any()),
+        bool(((starts[which] > ends) & (trace.start_ns[starts[which]] == trace.start_ns[ends])).any()),
+        n_starts + n_ends,
+        n_ends - len(ends),
+        repeated,
+        int(len(ids) - np.count_nonzero(shown)),
     )
 
 

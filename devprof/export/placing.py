@@ -52,19 +52,19 @@ class Placed:
 class Placing:
     """Places the chunks of one trace."""
 
-    def __init__(self, trace: Trace, base_ns: int, tracks: Tracks, lanes: Lanes) -> None:
+    def __init__(self, trace: Trace, base_ns: int, tracks: Tracks, lanes: Lanes, arrows: Arrows) -> None:
         """Look at the trace as a whole.
 
         Args:
             trace: the trace.
             base_ns: base of the file's times, Unix ns, not after any of them.
-            tracks, lanes: where events stand.
+            tracks, lanes, arrows: where events stand.
         """
         self.trace = trace
         self.tracks = tracks
         self.lanes = lanes
         self._base_ns = base_ns
-        self._arrows = Arrows(trace)
+        self._arrows = arrows
         self._launches = LaunchFields(trace)
         self._items = ItemFields(trace.items)
         self._counters = ItemFields(trace.counters)

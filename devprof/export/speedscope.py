@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from devprof.export.base_time import since
 from devprof.export.lanes import assign_lanes
+from devprof.export.left_out import LeftOut, said
 from devprof.export.output import output
 from devprof.export.shapes import IS_SLICE
 from devprof.export.strict_json import json_text
@@ -39,7 +40,7 @@ class _Profile(NamedTuple):
     end_ns: Longs
 
 
-def speedscope(trace: Trace, path: str | os.PathLike[str]) -> None:
+def speedscope(trace: Trace, path: str | os.PathLike[str]) -> LeftOut:
     """Write the slices of a trace for speedscope: each lane of a thread or stream is a profile, all on one axis of time.
 
     Times are nanoseconds after the first slice; a negative duration is written as 0. Instants and samples of counters have no
@@ -48,6 +49,9 @@ def speedscope(trace: Trace, path: str | os.PathLike[str]) -> None:
     Args:
         trace: the trace.
         path: the file's name, by custom with ``.speedscope.json`` at its end; with ``.gz`` at its end the file is packed.
+
+    Returns:
+        What is not in the file and how many, such as ``{"instants and samples": 3}``; it is logged too.
 
     Raises:
         UsageError: the directory does not exist or may not be written.
@@ -72,6 +76,9 @@ def speedscope(trace: Trace, path: str | os.PathLike[str]) -> None:
         exporter = f"devprof {trace.facts.get('devprof_version', '')}".rstrip()
         tail = {"name": Path(path).name, "exporter": exporter, "activeProfileIndex": 0}
         write(f"\n],\n{json_text(tail)[1:]}\n")
+    args = sum(map(len, trace.items.values()))
+    arrows = int((trace.flow_id != 0).sum())
+    return said(path, {"instants and samples": len(trace) - len(slices), "args": args, "ends of arrows": arrows})
 
 
 def _write_list(write: Callable[[str], object], texts: Iterable[str]) -> None:

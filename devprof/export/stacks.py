@@ -11,6 +11,7 @@ import numpy.typing as npt
 from devprof.analysis import EventList, events
 from devprof.analysis.figures import Figure
 from devprof.errors import UsageError
+from devprof.export.left_out import LeftOut, said
 from devprof.export.output import output
 from devprof.model import Role
 from devprof.store import HOST_BACKEND, ROLES, Trace
@@ -36,7 +37,7 @@ _NONE = np.empty(0, dtype=np.int64)
 _LINES_AT_ONCE = 4096
 
 
-def stacks(trace: Trace, path: str | os.PathLike[str], metric: str = _HOST_METRIC) -> None:
+def stacks(trace: Trace, path: str | os.PathLike[str], metric: str = _HOST_METRIC) -> LeftOut:
     """Write the Python stack of each event with its own time in whole microseconds, as torch's `export_stacks` does.
 
     One line per event that ran in a Python function and took a microsecond or more: the functions from the outside in, with
@@ -47,15 +48,20 @@ def stacks(trace: Trace, path: str | os.PathLike[str], metric: str = _HOST_METRI
         path: the file's name; with ``.gz`` at its end the file is packed.
         metric: one of `METRICS`.
 
+    Returns:
+        What is not in the file and how many, such as ``{"events without a stack or a microsecond": 3}``; it is logged too.
+
     Raises:
         UsageError: the metric is unknown, or the file may not be written.
         CaptureError: the system could not write the file.
     """
     _check(metric)
-    _write(path, _stack_lines(events(trace), metric))
+    listed = events(trace)
+    written = _write(path, _stack_lines(listed, metric))
+    return said(path, {"events without a stack or a microsecond": len(listed) - written})
 
 
-def folded(trace: Trace, path: str | os.PathLike[str], metric: str = _HOST_METRIC) -> None:
+def folded(trace: Trace, path: str | os.PathLike[str], metric: str = _HOST_METRIC) -> LeftOut:
     """Write the whole tree of a trace as folded stacks, with times in nanoseconds: Python functions, ranges and ops.
 
     With a device's time, launches and the work that they caused stand at the tips. Each path stands on one line, with what all
@@ -66,12 +72,17 @@ def folded(trace: Trace, path: str | os.PathLike[str], metric: str = _HOST_METRI
         path: the file's name; with ``.gz`` at its end the file is packed.
         metric: one of `METRICS`.
 
+    Returns:
+        What is not in the file and how many, such as ``{"events without time of their own": 3}``; it is logged too.
+
     Raises:
         UsageError: the metric is unknown, or the file may not be written.
         CaptureError: the system could not write the file.
     """
     _check(metric)
-    _write(path, _path_lines(trace, _own_time_ns(trace, metric)))
+    own_ns = _own_time_ns(trace, metric)
+    _write(path, _path_lines(trace, own_ns))
+    return said(path, {"events without time of their own": int((own_ns <= 0).sum())})
 
 
 def _check(metric: str) -> None:
@@ -79,15 +90,19 @@ def _check(metric: str) -> None:
         raise UsageError(f"stacks have no metric {metric!r}; there are: {', '.join(METRICS)}")
 
 
-def _write(path: str | os.PathLike[str], lines: Iterator[str]) -> None:
+def _write(path: str | os.PathLike[str], lines: Iterator[str]) -> int:
+    """Write lines, and return how many."""
+    count = 0
     with output(path) as write:
         some: list[str] = []
         for line in lines:
+            count += 1
             some.append(line)
             if len(some) == _LINES_AT_ONCE:
                 write("".join(some))
                 some.clear()
         write("".join(some))
+    return count
 
 
 def _stack_lines(listed: EventList, metric: str) -> Iterator[str]:

@@ -82,7 +82,7 @@ def test_wrong_use_is_one_line_and_exit_code_2(files: list[Path], words: list[st
 def test_a_converted_file_is_described_as_json(files: list[Path], tmp_path: Path) -> None:
     out = tmp_path / "a.json"
     said = json.loads(devprof("convert", files[0], out, "--json").stdout)
-    assert said == {"trace": str(out), "events": 8, "bytes": out.stat().st_size}
+    assert said == {"trace": str(out), "events": 8, "bytes": out.stat().st_size, "left_out": {}}
 
 
 def test_a_file_that_cannot_be_written_is_one_line_and_exit_code_2(files: list[Path]) -> None:
