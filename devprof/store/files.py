@@ -21,6 +21,7 @@ from devprof.store.written import told_in_words, written_whole
 
 __all__ = ["load", "save"]
 
+_ARCHIVE = b"PK\x03\x04"
 _MOST_MANIFEST_BYTES = 1 << 28
 _MOST_BITS = 8192
 """Of a whole number in the facts: Python neither writes nor reads very long ones."""
@@ -78,8 +79,26 @@ def load(path: str | os.PathLike[str]) -> Trace:
     with Path(path).open("rb") as file:
         try:
             return _load(file)
+        except zipfile.BadZipFile as error:
+            raise TraceFileError(f"cannot read {os.fspath(path)} as a devprof trace: {_not_whole(file)}") from error
         except DAMAGE as error:
             raise TraceFileError(f"cannot read {os.fspath(path)} as a devprof trace: {error}") from error
+
+
+def _not_whole(file: IO[bytes]) -> str:
+    """Return what is the matter with a file that has no table of contents at its end."""
+    size_bytes = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    if size_bytes == 0:
+        return "it is empty; save the trace again"
+    if file.read(len(_ARCHIVE)) == _ARCHIVE:
+        return (
+            f"it is damaged: it begins as one, and among its {size_bytes} bytes there is no table of contents, which stands at "
+            "the end, or a wrong one. Most likely it was copied in part: copy it again, or save the trace again"
+        )
+    return (
+        "it is none: a .devprof file is an archive that begins with 'PK'. Was it renamed, or written by something else?"
+    )
 
 
 def _load(file: IO[bytes]) -> Trace:

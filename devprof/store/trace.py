@@ -112,6 +112,12 @@ class Trace:
         seconds = (self.window_end_ns - self.window_start_ns) / 1e9
         return f"<Trace of {len(self)} events on {len(self.rows)} rows, window {seconds:.6f} s>"
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the window, the rows and what is on them."""
+        from devprof.store.notebook import html_of
+
+        return html_of(self)
+
     @property
     def duration_ns(self) -> npt.NDArray[np.int64]:
         """(n,) int64, end minus start."""

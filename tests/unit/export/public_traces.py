@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 _BESIDE = Path(__file__).resolve().parents[4] / "shared" / "traces"
-FOLDER = Path(os.environ.get("DEVPROF_TRACES", _BESIDE))
+FOLDER = Path(os.environ.get("DEVPROF_TRACES") or _BESIDE)  # an empty text is not the working directory
 FILES = sorted(FOLDER.glob("*.json.gz"))
 
 each_public_trace = pytest.mark.parametrize(

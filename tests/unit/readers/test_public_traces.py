@@ -22,7 +22,7 @@ from devprof.pipeline.files import load_kineto
 from devprof.store import Trace
 from devprof.store.readers import read_kineto
 
-_FOLDER = Path(os.environ.get("DEVPROF_TRACES", Path(__file__).parents[4] / "shared/traces"))
+_FOLDER = Path(os.environ.get("DEVPROF_TRACES") or Path(__file__).parents[4] / "shared/traces")
 _FILES = sorted(_FOLDER.glob("*.json.gz"))
 _LABELS = {kind.label for kind in ActivityType}
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import tempfile
 import threading
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -143,6 +145,24 @@ def test_every_cut_of_a_file_is_refused_by_name(tmp_path: Path) -> None:
         cut.write_bytes(whole[:size])
         with pytest.raises(TraceFileError, match=r"cut\.devprof"):
             load(cut)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (lambda whole: whole[: len(whole) // 2], "Most likely it was copied in part: copy it again"),
+        (lambda whole: b"", "it is empty; save the trace again"),
+        (lambda whole: b"{}", "a .devprof file is an archive that begins with 'PK'"),
+    ],
+)
+def test_a_file_that_is_not_whole_says_what_it_is_and_what_to_do(
+    content: Callable[[bytes], bytes], said: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "t.devprof"
+    save(trace_of("a", "b"), path)
+    path.write_bytes(content(path.read_bytes()))
+    with pytest.raises(TraceFileError, match=re.escape(said)):
+        load(path)
 
 
 @given(st.data())

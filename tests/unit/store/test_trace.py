@@ -194,3 +194,18 @@ def test_items_that_do_not_hold_together_are_refused(events: list[int], values: 
 def test_an_empty_trace_has_every_column() -> None:
     trace = TraceBuilder().build()
     assert (len(trace), trace.on_device.tolist(), trace.place.tolist(), trace.role.tolist()) == (0, [], [], [])
+
+
+def test_a_notebook_shows_the_rows_and_kinds_of_events_as_text_that_cannot_be_markup() -> None:
+    builder = TraceBuilder()
+    place = builder.place(Place(1, PlaceKind.HOST, "<python>"))
+    rows = [builder.row(Row(place, number, f"thread {number} & more")) for number in range(22)]
+    batch = ActivityBatch.from_columns(["a"], activity_type=int(ActivityType.CPU_OP), name=[0], start=[1], end=[2])
+    for row in [*rows, rows[3]]:
+        builder.add(batch, row)
+    shown = builder.build()._repr_html_()
+    assert shown.startswith("<h4>Trace of 23 events on 22 rows, window ")
+    assert "<tr><td>&lt;python&gt;</td><td>thread 3 &amp; more</td><td>2</td></tr><tr><td>&lt;python&gt;</td>" in shown
+    assert shown.endswith(
+        "<p>and 2 more rows</p><table><tr><th>kind</th><th>events</th></tr><tr><td>cpu_op</td><td>23</td></tr></table>"
+    )
