@@ -88,11 +88,10 @@ class Capture:
             UsageError: what was asked for cannot be recorded here, or no step came.
             DevprofError, OSError: it could not be recorded or written.
         """
-        prof = self._profile()
         gate = None if self.request.steps is None else StepGate(self.request.steps, self._wake)
         GUEST.enter(lambda: self.leave("program"))
         try:
-            return self._record(prof, gate, recording)
+            return self._record(self._profile(), gate, recording)
         finally:
             self._steps.gate = None
             if gate is not None:

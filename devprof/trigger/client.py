@@ -78,11 +78,8 @@ class Attached:
         self._pid = pid
         self._connection = _connected(pid)
         self._has_begun = False
-        try:
+        with suppress(OSError):  # it has refused already: the answer says why
             send(self._connection, {"version": VERSION, "request": request.as_dict()})
-        except OSError as error:
-            self._connection.close()
-            raise CaptureError(f"process {pid} does not take the request: {error}") from error
 
     def __enter__(self) -> Attached:
         return self

@@ -146,7 +146,7 @@ class Listener:
             if message is None:
                 connection.close()
                 return
-            request = CaptureRequest.from_dict(message.get("request") or {})
+            request = CaptureRequest.from_dict(message.get("request"))
             self._start(request, connection)
         except (UsageError, TimeoutError) as error:
             _tell(connection, "refused", kind="request", message=str(error))
@@ -178,28 +178,19 @@ class Listener:
     # -- the thread that records --------------------------------------------------------------------------------------
 
     def _run(self, capture: Capture, connection: socket.socket) -> None:
-        try:
-            answer = capture.run(lambda: _tell(connection, "recording"))
-            _tell(connection, "written", answer=answer.as_dict())
-        except SessionError as error:
-            _tell(connection, "refused", kind="busy", message=f"already profiling: {error}")
-        except DevprofError as error:
-            kind = "failed" if capture.is_recording else "refused"
-            _tell(connection, kind, kind="error", message=str(error))
-        except BaseException as error:  # the program must not notice
-            log.warning("a capture on demand failed", exc_info=True)
-            _tell(connection, "failed", kind="error", message=f"{type(error).__name__}: {error}")
-        finally:
-            with self._lock:
-                self._capture = self._connection = None
-            connection.close()
+        state, more = _outcome(capture, connection)
+        with self._lock:
+            self._capture = self._connection = None  # before the answer: who has it may ask again
+        _tell(connection, state, **more)
+        connection.close()
 
     def end_capture(self) -> None:
         """At the program's exit: let a capture be written, for torch crashes where it is left recording."""
         self.close()
         capture, worker = self._capture, self._worker
-        if capture is not None and worker is not None:
+        if capture is not None:
             capture.leave("exit")
+        if worker is not None:
             worker.join(_EXIT_S)
 
     def reopen_in_child(self) -> None:
@@ -216,6 +207,19 @@ class Listener:
                 self.open()
             except (DevprofError, OSError, RuntimeError):  # RuntimeError: no thread can be started
                 log.warning("devprof does not listen in this forked process", exc_info=True)
+
+
+def _outcome(capture: Capture, connection: socket.socket) -> tuple[str, dict[str, Any]]:
+    """Run a capture, and return what is to be told of it."""
+    try:
+        return "written", {"answer": capture.run(lambda: _tell(connection, "recording")).as_dict()}
+    except SessionError as error:
+        return "refused", {"kind": "busy", "message": f"already profiling: {error}"}
+    except DevprofError as error:
+        return "failed" if capture.is_recording else "refused", {"kind": "error", "message": str(error)}
+    except BaseException as error:  # the program must not notice
+        log.warning("a capture on demand failed", exc_info=True)
+        return "failed", {"kind": "error", "message": f"{type(error).__name__}: {error}"}
 
 
 def _bound(path: Path) -> socket.socket:

@@ -64,12 +64,14 @@ class CaptureRequest:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> CaptureRequest:
+    def from_dict(cls, given: object) -> CaptureRequest:
         """Return the request that a message holds.
 
         Raises:
             UsageError: it holds something else.
         """
+        if not isinstance(given, Mapping):
+            raise UsageError(f"the request is {given!r:.200}; expected an object")
         fields = {key: value for key, value in given.items() if key in cls.__dataclass_fields__}
         activities = fields.get("activities", ())
         if not isinstance(activities, list | tuple):
