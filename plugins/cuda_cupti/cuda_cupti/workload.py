@@ -22,6 +22,7 @@ _PTX = """
 _NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
 _RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 _ROOM_BYTES = 1 << 20
+_TOO_MANY_THREADS = 1 << 20
 
 
 class Workload:
@@ -40,7 +41,7 @@ class Workload:
             self._cuda = c.CDLL("libcuda.so.1")
         except OSError as error:
             raise NoDriverError from error
-        self._calls = 0
+        self._calls, self._fails = 0, False
         self._call("cuInit", 0)
         count = c.c_int()
         self._call("cuDeviceGetCount", c.byref(count))
@@ -90,6 +91,10 @@ class Workload:
             self._call("cuCtxSynchronize")
         self._enter(0)
 
+    def fail(self) -> None:
+        """Let the next launch fail, with an error that does not stay."""
+        self._fails = True
+
     def device_calls(self) -> int:
         """Return how many calls of the driver this workload has made."""
         return self._calls
@@ -118,7 +123,8 @@ class Workload:
             return self._kernels[device, name]
 
     def _launch(self, kernel: c.c_void_p, stream: c.c_void_p | None) -> None:
-        self._call("cuLaunchKernel", kernel, 1, 1, 1, 32, 1, 1, 0, stream, None, None)
+        threads, self._fails = _TOO_MANY_THREADS if self._fails else 32, False
+        self._call("cuLaunchKernel", kernel, 1, 1, 1, threads, 1, 1, 0, stream, None, None)
 
     def _call(self, function: str, *arguments: Any) -> None:
         self._calls += 1

@@ -37,7 +37,7 @@ class StandIn:
         on_own_thread: hand buffers back on a thread that Python did not make.
         holds: hand back only so many buffers from now on; None: all.
         lose: lose the records of so many kernels, and count them.
-        broken_device: waiting for it fails, as after an illegal access.
+        broken_device: waiting for it fails, once, as after an illegal access.
         waits_in_vain: waiting for the primary contexts does not end what runs, because it runs on others.
     """
 
@@ -278,7 +278,10 @@ class StandIn:
     def _cuCtxSynchronize(self) -> int:
         if not self.waits_in_vain:
             self.end_all()
-        return 700 if self._current == self.broken_device else 0
+        broken = self._current == self.broken_device
+        if broken:
+            self.broken_device = None
+        return 700 if broken else 0
 
     # -- records --------------------------------------------------------------------------------------------------------
 
@@ -397,3 +400,6 @@ class Workload:
 
     def lose(self, n: int) -> None:
         self._it.lose = n
+
+    def fail(self) -> None:
+        self._it.broken_device = 0
