@@ -18,6 +18,7 @@ NAMES = (
     "per_op",
     "session",
     "empty_profile",
+    "guard",
     "delivery",
     "ranges",
     "functions",
