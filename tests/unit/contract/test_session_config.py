@@ -23,6 +23,7 @@ def test_only_the_host_must_be_named() -> None:
         "memory": None,
         "correlation_api": 0,
         "now_ns": time.time_ns,
+        "named": False,
     }
 
 
