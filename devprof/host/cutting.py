@@ -20,8 +20,8 @@ Flags = npt.NDArray[np.bool_]
 def since(recording: HostRecording, ticks: int, reason: str = BEFORE_WINDOW) -> HostRecording:
     """Leave out ranges that ended before a time, and memory reports from before it.
 
-    A range that was open at that time is kept with its true start: the later ones are in it. What was in a range that is gone is
-    in none.
+    A range that was open at that time is kept with its true start: the later ones are in it. What was in one that is gone is in
+    none.
 
     Args:
         recording: the whole.
@@ -37,13 +37,11 @@ def until(recording: HostRecording, ticks: int, reason: str) -> HostRecording:
 
 
 def _of(recording: HostRecording, ranges: Flags, memory: Flags, reason: str) -> HostRecording:
-    gone = int(np.count_nonzero(~ranges)) + int(np.count_nonzero(~memory))
-    if not gone:
-        return recording
     kept = recording.ranges.take(ranges)
     ids = np.sort(kept.id)
     discarded = Counter(recording.discarded)
-    discarded[reason] += gone
+    if gone := int(np.count_nonzero(~ranges)) + int(np.count_nonzero(~memory)):
+        discarded[reason] += gone
     return replace(
         recording,
         ranges=_linked(kept, ids),

@@ -28,8 +28,9 @@ def begin(entered: OpenRange, queues: ThreadQueues, label: Hashable, is_user: bo
     """
     block = queues.block or queues.next_block()
     at = block.next
-    if at == BLOCK_SIZE:
-        block, at = queues.next_block(), 0
+    while at == BLOCK_SIZE:
+        block = queues.next_block()
+        at = block.next  # a signal handler may have entered ranges meanwhile
     block.next = at + 1
     outer = current_range()
     entered.at, entered.gone = at, False

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from devprof.host.gate import BLOCK_SIZE
-from devprof.host.queues import OPEN, Block, Queue, ThreadQueues, seal
+from devprof.host.queues import OPEN, Block, Queue, ThreadQueues, seal_all
 from devprof.store.limits import LET_GO, OVER_LIMIT, Limits, WhenFull
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class Keeper:
         with self.lock:
             before, self._current[life.key] = self._current.get(life.key), queue
             if before is not None and before is not queue:
-                self._retire(before)
+                self._retire(before, is_over=False)
             self._take_of_the_dead()
 
     # -- for whoever wants to see -------------------------------------------------------------------------------------
@@ -161,12 +161,10 @@ class Keeper:
             self._lives.pop(key, None)
             queue = self._current.pop(key, None)
             if queue is not None:
-                self._retire(queue)
+                self._retire(queue, is_over=True)
 
-    def _retire(self, queue: Queue) -> None:
-        with queue.lock:
-            if queue.blocks and isinstance(queue.blocks[-1].ends, list):
-                seal(queue.blocks[-1], min(queue.blocks[-1].next, BLOCK_SIZE))
+    def _retire(self, queue: Queue, *, is_over: bool) -> None:
+        seal_all(queue, is_over=is_over)
         chunk = _Chunk(queue, *_measured(queue))
         if not chunk.records:
             return
@@ -197,7 +195,7 @@ class Keeper:
             chunk = self._chunks.popleft()
             self._records -= chunk.records
             self._size_bytes -= chunk.size_bytes
-            self._dropped[LET_GO] += self.remains.take(chunk.queue, chunk.records)
+            self._dropped[LET_GO] += self.remains.take(chunk.queue)
             empty(chunk.queue)
 
     def _spill_oldest(self) -> None:
@@ -249,11 +247,16 @@ class KeptQueues(ThreadQueues):
 
     def next_block(self) -> Block:
         """Return this thread's next block, in its queue or in a new one."""
-        queue = self.here()
-        if queue.blocks and queue.blocks[-1].next >= BLOCK_SIZE and self._keeper.is_enough(queue):
-            queue = self._next_queue()
-        block = self.block = queue.grow()
-        return block
+        while True:
+            queue = self.here()
+            if queue.blocks and queue.blocks[-1].next >= BLOCK_SIZE and self._keeper.is_enough(queue):
+                queue = self._next_queue()
+            block = queue.grow()
+            if (
+                queue is self.queue
+            ):  # else a signal handler has begun another chunk meanwhile, and this block stays empty
+                self.block = block
+                return block
 
     def _next_queue(self) -> Queue:
         queue = self.queue = Queue(self._clock, self._record_shapes)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import struct
 from collections import deque
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from devprof.host.columns import Closed
 from devprof.host.gate import BLOCK_SIZE
-from devprof.host.queues import OPEN, Block, Numbered, Queue
+from devprof.host.memory import MEMORY_WORDS
+from devprof.host.queues import OPEN, Block, Numbered, Queue, seal_all
 from devprof.host.scopes import RecordScope
 from devprof.model import ActivityType
 from devprof.store.spill import SpillFile
@@ -23,7 +24,7 @@ __all__ = ["MAX_OPEN", "Remains", "label_totals", "spilled"]
 Longs = npt.NDArray[np.int64]
 
 MAX_OPEN = 4096
-"""Ranges that are remembered although their chunk is gone, because they are open; the oldest are let go then."""
+"""Ranges that are remembered although their chunk is gone, because others are in them; the oldest are let go then."""
 
 _long, _int = struct.Struct("q").pack, struct.Struct("i").pack
 
@@ -33,7 +34,7 @@ _OP = int(ActivityType.CPU_OP)
 
 @dataclass(slots=True)
 class _Open:
-    """A range that was open when its chunk was let go."""
+    """A range of a chunk that was let go, which lasted longer than everything that is gone."""
 
     queue: Queue
     block: Block
@@ -58,27 +59,25 @@ class Remains:
         self.totals = Totals() if with_totals else None
         self._open: deque[_Open] = deque()
 
-    def take(self, queue: Queue, records: int) -> int:
+    def take(self, queue: Queue) -> int:
         """Take over what is to be remembered of a chunk; return how many events are gone with it, and before."""
-        n_open = 0
-        starts, ends, labels = [], [], []
-        for block in queue.blocks:
-            count = min(block.next, BLOCK_SIZE)
-            start, end = _numbers(block.starts, count), _numbers(block.ends, count)
-            entered = start != OPEN
-            for at in np.flatnonzero(entered & (end == OPEN)).tolist():
-                self._open.append(_Open(queue, block, at))
-                n_open += 1
-            gone = entered & (end != OPEN)
-            starts.append(start[gone])
-            ends.append(end[gone])
-            labels.append(_numbers(block.labels, count, np.int32)[gone])
-        if starts:
-            self._sum_up(queue, np.concatenate(starts), np.concatenate(ends), np.concatenate(labels))
+        seal_all(queue, is_over=False)
+        columns = [_columns(block) for block in queue.blocks]
+        latest = [int(starts.max()) for starts, _, _ in columns if len(starts)]
         if queue.memory:
-            last = np.frombuffer(bytes(queue.memory), np.int64)[::8].max()
-            self.through_ticks = max(self.through_ticks, int(last))
-        return records - n_open + self._let_go_ended()
+            latest.append(int(np.frombuffer(bytes(queue.memory), np.int64)[::MEMORY_WORDS].max()))
+        self.through_ticks = max([self.through_ticks, *latest])
+        # counted here: when the chunk was full, its thread may still have been entering a range of it
+        n_gone = sum(len(starts) for starts, _, _ in columns) + len(queue.memory) // (8 * MEMORY_WORDS)
+        for block, (starts, ends, labels) in zip(queue.blocks, columns, strict=True):
+            # what lasts longer than all that is gone is what later ranges are in
+            lasting = (starts != OPEN) & ((ends == OPEN) | (ends > self.through_ticks))
+            self._open += [_Open(queue, block, at) for at in np.flatnonzero(lasting).tolist()]
+            n_gone -= int(np.count_nonzero(lasting))
+            gone = (starts != OPEN) & ~lasting
+            if self.totals is not None:
+                label_totals(self.totals, queue.labels, labels[gone], (ends - starts)[gone])
+        return n_gone + self._let_go_ended()
 
     def open_ranges(self) -> list[tuple[Queue, list[Closed]]]:
         """Return the ranges that are remembered, each thread's in the order of entering, as queues and what is in them."""
@@ -94,12 +93,6 @@ class Remains:
         for one in self._open:
             one.block.ends = None
         self._open.clear()
-
-    def _sum_up(self, queue: Queue, start: Longs, end: Longs, label: npt.NDArray[np.int32]) -> None:
-        if len(start):
-            self.through_ticks = max(self.through_ticks, int(start.max()))
-            if self.totals is not None:
-                label_totals(self.totals, queue.labels, label, end - start)
 
     def _let_go_ended(self) -> int:
         """Forget ranges that ended before all that is kept, and the oldest where there are too many."""
@@ -146,6 +139,7 @@ def spilled(queue: Queue, file: SpillFile) -> None:
     Raises:
         OSError: the disk is full; nothing has changed.
     """
+    seal_all(queue, is_over=False)
     with queue.lock:
         parts: list[Any] = []
         for block in queue.blocks:
@@ -169,8 +163,15 @@ def _bring_ends(before: Any, now: Any) -> None:
     new[late] = old[late]
 
 
-def _numbers(column: Any, count: int, dtype: npt.DTypeLike = np.int64) -> npt.NDArray[Any]:
-    return np.frombuffer(column, dtype, count)
+def _columns(block: Block) -> tuple[Longs, Longs, npt.NDArray[np.int32]]:
+    """Return starts, ends and labels of a block that is sealed."""
+    count = min(block.next, BLOCK_SIZE)
+    starts, ends, labels = cast("tuple[memoryview, ...]", (block.starts, block.ends, block.labels))
+    return (
+        np.frombuffer(starts, np.int64, count),
+        np.frombuffer(ends, np.int64, count),
+        np.frombuffer(labels, np.int32, count),
+    )
 
 
 def _one_row(one: _Open) -> tuple[bytes, bytes, bytes, bytes]:

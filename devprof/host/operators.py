@@ -87,9 +87,9 @@ class RecordFunction(Watchable):
         if block is None:
             return self._enter_rarely(queues)
         at = block.next
-        if at == BLOCK_SIZE:
+        while at == BLOCK_SIZE:
             block = queues.next_block()  # type: ignore[union-attr]  # no `Watched`: that has no block
-            at = 0
+            at = block.next  # a signal handler may have entered ranges meanwhile
         block.next = at + 1
         outer = current_range()
         self.at, self.gone = at, False

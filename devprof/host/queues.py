@@ -15,7 +15,7 @@ from typing import Any
 from devprof.host.gate import BLOCK_SIZE, next_ids
 from devprof.host.signatures import Signatures
 
-__all__ = ["OPEN", "Block", "BlockNow", "Numbered", "Queue", "ThreadQueues", "pack_columns", "seal"]
+__all__ = ["OPEN", "Block", "BlockNow", "Numbered", "Queue", "ThreadQueues", "pack_columns", "seal_all"]
 
 OPEN = -1
 """In a block: a time that has not come."""
@@ -70,6 +70,19 @@ def seal(block: Block, count: int = BLOCK_SIZE) -> None:
     block.ends = memoryview(bytearray(ends)).cast("q")
     block.parents = memoryview(bytearray(parents)).cast("q")
     block.labels = memoryview(bytearray(labels)).cast("i")
+
+
+def seal_all(queue: Queue, *, is_over: bool) -> None:
+    """Pack every block of a queue that its thread fills no more; a signal handler may have left one behind that is not full.
+
+    Args:
+        queue: the queue.
+        is_over: its thread is gone, so blocks may be cut to what is in them. Else it may be entering a range at this moment.
+    """
+    with queue.lock:
+        for block in queue.blocks:
+            if isinstance(block.ends, list):
+                seal(block, min(block.next, BLOCK_SIZE) if is_over else BLOCK_SIZE)
 
 
 BlockNow = tuple[Block, tuple[bytes, bytes, bytes, bytes] | None]

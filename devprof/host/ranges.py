@@ -72,9 +72,9 @@ class record_function(Watchable):
         if block is None or self.block is not None or self.args is not None:
             return self._enter_rarely(queues)
         at = block.next
-        if at == BLOCK_SIZE:
+        while at == BLOCK_SIZE:
             block = queues.next_block()  # type: ignore[union-attr]  # no `Watched`: that has no block
-            at = 0
+            at = block.next  # a signal handler may have entered ranges meanwhile
         block.next = at + 1
         self.block = block
         self.at = at

@@ -148,11 +148,11 @@ class HostRecorder:
         gathered = Gathered(parts, first_id, self._started_ticks, stopped_ticks, gone=gone)
         return assembled(gathered, functions, self._threads(), self._counts(), self._notes(is_forked))
 
-    def snapshot(self, since_ticks: int) -> HostRecording:
+    def snapshot(self, since_ticks: int | None = None) -> HostRecording:
         """Return what has been recorded so far, of ranges and memory; recording goes on. Callable from any thread.
 
         Args:
-            since_ticks: ranges that ended before, and memory reports before, are left out.
+            since_ticks: what ended before is left out; None: nothing is.
 
         Raises:
             SessionError: it is not recording.
@@ -163,9 +163,10 @@ class HostRecorder:
         with self._copying:
             if self._state != "recording" or self._queues is None:
                 raise SessionError(f"this recorder is {self._state}, expected one that is recording")
-            parts, gone, left_out = so_far(self._everything, self._keeper, since_ticks)
+            parts, gone, left_out = so_far(self._everything, self._keeper, since_ticks or 0)
             gathered = Gathered(parts, self._first_id, self._started_ticks, self._clock(), left_out, gone)
-        return since(assembled(gathered, None, {}, self._counts(), self._notes(False)), since_ticks)
+        recording = assembled(gathered, None, {}, self._counts(), self._notes(False))
+        return recording if since_ticks is None else since(recording, since_ticks)
 
     def memory_reporter(self, backend: str) -> MemoryReporter:
         """Return what a plugin reports the memory of its devices to; see `devprof.contract.MemoryReporter`."""

@@ -6,18 +6,21 @@ import mmap
 import os
 import tempfile
 import threading
+import weakref
 from collections.abc import Sequence
 
 __all__ = ["SpillFile"]
 
+_FIRST_BYTES, _MOST_BYTES = 4 << 20, 256 << 20
+"""Sizes of the first stretch of the file and of later ones: each takes a file descriptor, so they grow."""
 _PAGE = mmap.ALLOCATIONGRANULARITY
 
 
 class SpillFile:
     """A file without a name: it is gone with the last map of it, however the process ends. Usable from any thread.
 
-    What is put there is mapped into memory, where the system keeps of it what it has room for. It is written first and mapped
-    then, so that a full disk is an `OSError` here and not a signal later.
+    What is put there is mapped into memory, where the system keeps of it what it has room for. The room on the disk is taken
+    before it is written to, so that a full disk is an `OSError` here and not a signal later.
     """
 
     def __init__(self, directory: str | None = None) -> None:
@@ -29,9 +32,13 @@ class SpillFile:
         Raises:
             OSError: it cannot be made.
         """
-        self._file = tempfile.TemporaryFile(dir=directory, prefix="devprof-")  # noqa: SIM115  # lives as long as this
+        with tempfile.TemporaryFile(dir=directory, prefix="devprof-") as file:
+            self._fd = os.dup(file.fileno())
+        weakref.finalize(self, os.close, self._fd)
         self._lock = threading.Lock()
         self._size_bytes = 0
+        self._stretch = memoryview(b"")
+        self._next = _FIRST_BYTES
 
     @property
     def size_bytes(self) -> int:
@@ -44,24 +51,34 @@ class SpillFile:
         Raises:
             OSError: the disk is full or fails; nothing of the parts is in the file then.
         """
-        views = [memoryview(part).cast("B") for part in parts]
-        if not any(views):
-            return [memoryview(bytearray()) for _ in views]
-        # each part at a multiple of eight bytes: numbers are read there
-        padded = [(view, bytes(-len(view) % 8)) for view in views]
-        data = b"".join(piece for pair in padded for piece in pair)
+        given = [memoryview(part) for part in parts]
+        views = [view.cast("B") if view.nbytes else memoryview(b"") for view in given]
+        sizes = [len(view) + -len(view) % 8 for view in views]  # numbers are read there, at multiples of eight bytes
         with self._lock:
-            begin = self._size_bytes
-            self._write(data, begin)
-            self._size_bytes = begin + len(data) + -len(data) % _PAGE
-        mapped = memoryview(mmap.mmap(self._file.fileno(), len(data), offset=begin))
+            room = self._room(sum(sizes))
         found, at = [], 0
-        for view, padding in padded:
-            found.append(mapped[at : at + len(view)])
-            at += len(view) + len(padding)
+        for view, size in zip(views, sizes, strict=True):
+            place = room[at : at + len(view)]
+            place[:] = view
+            found.append(place)
+            at += size
         return found
 
-    def _write(self, data: bytes, begin: int) -> None:
-        left = memoryview(data)
-        while left:
-            left = left[os.pwrite(self._file.fileno(), left, begin + len(data) - len(left)) :]
+    def _room(self, size_bytes: int) -> memoryview:
+        if size_bytes > len(self._stretch):
+            length = max(self._next, size_bytes + -size_bytes % _PAGE)
+            _take_room(self._fd, self._size_bytes, length)
+            self._stretch = memoryview(mmap.mmap(self._fd, length, offset=self._size_bytes))
+            self._size_bytes += length
+            self._next = min(2 * self._next, _MOST_BYTES)
+        room, self._stretch = self._stretch[:size_bytes], self._stretch[size_bytes:]
+        return room
+
+
+def _take_room(fd: int, begin: int, length: int) -> None:
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(fd, begin, length)
+        return
+    zeros = bytes(1 << 20)
+    for at in range(begin, begin + length, len(zeros)):
+        os.pwrite(fd, zeros[: begin + length - at], at)

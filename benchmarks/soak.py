@@ -1,0 +1,232 @@
+"""A long run of the simulated device at full speed: what memory it takes, whether the account closes, what a snapshot costs.
+
+``python -m benchmarks.soak MODE [--minutes N]``, MODE being ``ring``, ``flight`` (a ring with a snapshot every few seconds),
+``totals``, ``spill`` or ``sessions`` (a thousand short ones). It prints a line now and then, and a JSON object at the end; it
+exits with 1 where memory grew, or the account and the program's own count differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import devprof
+from devprof.analysis import events
+from openreg_sim.runtime import Runtime, RuntimeConfig, runtime, use_runtime
+
+__all__ = ["Outcome", "device_without_memory", "soak", "soak_sessions"]
+
+MAX_RECORDS = 200_000
+"""Of the host and of the device each; a ring of some 50 MB."""
+
+SETTLED_PART = 0.25
+"""Of the samples of memory: the first ones are of a ring that is not full yet."""
+
+MOST_GROWTH_PER_HOUR = 32 << 20
+_LEAST_GROWTH = 24 << 20
+_WAIT_EVERY = 64
+
+
+@dataclass
+class Outcome:
+    """What a run came to.
+
+    Attributes:
+        mode: what was run.
+        seconds: how long.
+        ranges, launches: what the program did, by its own count.
+        produced, host_produced: records of the device and events of the host, by the account.
+        closes: the account's figures agree with each other and with the program's.
+        resident: memory of the process over time, bytes.
+        grew: bytes between the first and the last part of the samples once the ring was full.
+        snapshot_ms: what each snapshot took.
+        snapshot_events: events in each.
+        problems: what is wrong; empty where all is well.
+    """
+
+    mode: str
+    seconds: float = 0.0
+    ranges: int = 0
+    launches: int = 0
+    produced: int = 0
+    host_produced: int = 0
+    closes: bool = False
+    resident: list[int] = field(default_factory=list)
+    grew: int = 0
+    snapshot_ms: list[float] = field(default_factory=list)
+    snapshot_events: list[int] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def summary(self) -> dict[str, object]:
+        """Return the figures as JSON values, lists as their ends."""
+        told = asdict(self)
+        peak = max(self.resident, default=0)
+        told["resident"] = {"samples": len(self.resident), "peak_mb": peak >> 20, "last_mb": self.resident[-1] >> 20}
+        took = sorted(self.snapshot_ms)
+        told["snapshot_ms"] = (
+            {"n": len(took), "median": round(statistics.median(took), 2), "most": round(took[-1], 2)} if took else {}
+        )
+        told["snapshot_events"] = statistics.median(self.snapshot_events) if self.snapshot_events else 0
+        told["launches_per_s"] = round(self.launches / max(self.seconds, 1e-9))
+        return told
+
+
+def resident_bytes() -> int:
+    """Return the memory that the process has in use."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def device_without_memory() -> Runtime:
+    """Return a simulated device that keeps little of its own ground truth, which here would be taken for growth."""
+    return Runtime(RuntimeConfig(truth_calls=1024))
+
+
+def soak(mode: str, seconds: float, *, sample_s: float = 5.0, snapshot_s: float = 3.0) -> Outcome:
+    """Launch work at full speed for so long, under one profile.
+
+    Args:
+        mode: ``ring``, ``flight``, ``totals`` or ``spill``.
+        seconds: how long.
+        sample_s: time between two looks at the memory.
+        snapshot_s: time between two snapshots, and the length of each.
+    """
+    outcome = Outcome(mode)
+    when_full = {"flight": "ring"}.get(mode, mode)
+    prof = devprof.profile(activities=["cpu", "openreg"], host="python", when_full=when_full, max_records=MAX_RECORDS)
+    began = looked = snapped = time.monotonic()
+    with prof:
+        for now in _work(outcome, began + seconds):
+            if now - looked > sample_s:
+                looked = now
+                outcome.resident.append(resident_bytes())
+                print(f"{now - began:8.0f} s {outcome.resident[-1] >> 20} MB {outcome.ranges} ranges", file=sys.stderr)
+            if mode == "flight" and now - snapped > snapshot_s:
+                _snapshot(prof, snapshot_s, outcome)
+                snapped = time.monotonic()
+    outcome.seconds = time.monotonic() - began
+    _check_account(prof, outcome)
+    _check_memory(outcome)
+    return outcome
+
+
+def _work(outcome: Outcome, until: float) -> Iterator[float]:
+    """Do the program's work, and yield the time now and then."""
+    device = runtime()
+    with devprof.record_function("the whole run"):
+        outcome.ranges += 1
+        step = 0
+        while True:
+            step += 1
+            with devprof.record_function(f"step {step}"):  # a text that never repeats
+                for layer in range(_WAIT_EVERY):
+                    with devprof.record_function(f"layer {layer % 8}"):
+                        device.launch("kernel", flops=1e5, bytes=1e3)
+                outcome.ranges += 1 + _WAIT_EVERY
+                outcome.launches += _WAIT_EVERY
+                device.device_synchronize()
+            now = time.monotonic()
+            yield now
+            if now >= until:
+                return
+
+
+def _snapshot(prof: devprof.profile, seconds: float, outcome: Outcome) -> None:
+    began = time.perf_counter()
+    trace = prof.snapshot(seconds)
+    outcome.snapshot_ms.append(1000 * (time.perf_counter() - began))
+    outcome.snapshot_events.append(len(trace))
+    broken = [finding for finding in devprof.rules.check(trace) if finding.severity.name == "ERROR"]
+    outcome.problems += [f"a snapshot breaks a rule: {finding}" for finding in broken]
+    names = {event.name for event in events(trace.take(trace.parent < 0))} if len(trace) else set()
+    if "the whole run" not in names:
+        outcome.problems.append("a snapshot lacks the range that is open all the time")
+
+
+def _check_account(prof: devprof.profile, outcome: Outcome) -> None:
+    report = prof.report
+    ledger, host = report.ledgers["openreg"], report.host_events
+    assert host is not None
+    outcome.produced, outcome.host_produced = ledger.produced, host.produced
+    calls = 2 * outcome.launches + outcome.launches // _WAIT_EVERY  # the launch, its kernel, and the wait
+    outcome.closes = (host.produced, ledger.produced) == (outcome.ranges, calls)
+    if not outcome.closes:
+        outcome.problems.append(
+            f"accounts are {host.produced} and {ledger.produced}, the program counts {outcome.ranges} and {calls}"
+        )
+    if not ledger.clean:
+        outcome.problems += report.complaints()
+    if outcome.mode == "spill" and len(prof.trace) < outcome.ranges + outcome.launches:
+        outcome.problems.append(f"the trace holds {len(prof.trace)} events only")
+    if outcome.mode == "totals":
+        counted = sum(row.count for row in prof.totals())
+        if counted != outcome.ranges + calls:
+            outcome.problems.append(f"totals count {counted} records, the program {outcome.ranges + calls}")
+
+
+def _check_memory(outcome: Outcome) -> None:
+    """Compare what the process took early and late: the median of the first and of the last fifth, once all is full."""
+    settled = outcome.resident[int(len(outcome.resident) * SETTLED_PART) :]
+    if len(settled) < 5 or outcome.mode == "spill":
+        return
+    part = max(len(settled) // 5, 1)
+    outcome.grew = round(statistics.median(settled[-part:]) - statistics.median(settled[:part]))
+    allowed = max(_LEAST_GROWTH, MOST_GROWTH_PER_HOUR * outcome.seconds / 3600)
+    if outcome.grew > allowed:
+        outcome.problems.append(f"memory grew by {outcome.grew >> 20} MB, at most {round(allowed) >> 20} are allowed")
+
+
+def soak_sessions(n: int) -> Outcome:
+    """Run so many short sessions, and look at the memory after each tenth of them."""
+    outcome = Outcome("sessions")
+    device = runtime()
+    began = time.monotonic()
+    blocks = []
+    for number in range(n):
+        with devprof.profile(activities=["cpu", "openreg"], host="python", when_full="ring") as prof:
+            for _ in range(20):
+                with devprof.record_function("range"):
+                    device.launch("kernel", flops=1e4)
+        outcome.ranges += 20
+        outcome.launches += 20
+        ledger, host = prof.report.ledgers["openreg"], prof.report.host_events
+        assert host is not None
+        outcome.produced += ledger.produced
+        outcome.host_produced += host.produced
+        if number % max(n // 20, 1) == 0:
+            gc.collect()
+            outcome.resident.append(resident_bytes())
+            blocks.append(sys.getallocatedblocks())
+    outcome.seconds = time.monotonic() - began
+    outcome.closes = (outcome.produced, outcome.host_produced) == (2 * outcome.launches, outcome.ranges)
+    if not outcome.closes:
+        outcome.problems.append("an account and the program's count differ")
+    _check_memory(outcome)
+    if (more := blocks[-1] - blocks[len(blocks) // 4]) > n:
+        outcome.problems.append(f"{more} more of Python's objects after {n} sessions")
+    return outcome
+
+
+def main() -> None:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("mode", choices=["ring", "flight", "totals", "spill", "sessions"])
+    parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--sessions", type=int, default=1000)
+    given = parser.parse_args()
+    with use_runtime(device_without_memory()):
+        outcome = soak_sessions(given.sessions) if given.mode == "sessions" else soak(given.mode, 60 * given.minutes)
+    print(json.dumps(outcome.summary()))
+    for problem in outcome.problems:
+        print(f"PROBLEM {problem}", file=sys.stderr)
+    sys.exit(1 if outcome.problems else 0)
+
+
+if __name__ == "__main__":
+    main()
