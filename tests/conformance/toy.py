@@ -161,7 +161,7 @@ class ToySession:
         self.config = config
         self.done: list[Done] = []
         self.said: list[str] = []
-        self.stacks = threading.local()
+        self.stacks: dict[int, list[int]] = {}
         self.recording = False
         self.lost_before = 0
 
@@ -255,11 +255,11 @@ class ToySession:
     # -- pushes
 
     def ops(self) -> list[int]:
-        """Return the stack of op ids of the calling thread, for a plugin that is told of each op."""
-        if not hasattr(self.stacks, "ops"):
-            self.stacks.ops = []
-        stack: list[int] = self.stacks.ops
-        return stack
+        """Return the stack of op ids of the calling thread, for a plugin that is told of each op.
+
+        Kept by the system's number of the thread: a `threading.local` is a new one at each call from a thread of torch's own.
+        """
+        return self.stacks.setdefault(threading.get_native_id(), [])
 
     def push_correlation_id(self, id: int) -> None:
         self.ops().append(id)

@@ -223,16 +223,8 @@ def _no_user(self: ToySession) -> tuple[int, int]:
     return correlation.current_op_id(), 0
 
 
-class OneStack:
-    """A stack for the whole process in place of one per thread."""
-
-    def __init__(self) -> None:
-        self.ops: list[int] = []
-
-
-def _start_with_one_stack(self: ToySession) -> None:
-    self.stacks = OneStack()  # type: ignore[assignment]
-    ToySession.start(self)
+def _one_stack(self: ToySession) -> list[int]:
+    return self.stacks.setdefault(0, [])
 
 
 def _sticky(self: ToySession) -> tuple[int, int]:
@@ -242,11 +234,9 @@ def _sticky(self: ToySession) -> tuple[int, int]:
 
 
 def _stack_of_the_profiler(self: ToySession) -> list[int]:
-    if not hasattr(self.profiler, "stack"):
-        self.profiler.stack = threading.local()  # type: ignore[attr-defined]
-    if not hasattr(self.profiler.stack, "ops"):
-        self.profiler.stack.ops = []
-    return self.profiler.stack.ops  # type: ignore[no-any-return]
+    if not hasattr(self.profiler, "stacks"):
+        self.profiler.stacks = {}  # type: ignore[attr-defined]
+    return self.profiler.stacks.setdefault(threading.get_native_id(), [])  # type: ignore[attr-defined, no-any-return]
 
 
 def _cut_ids(self: ToySession) -> tuple[int, int]:
@@ -256,6 +246,14 @@ def _cut_ids(self: ToySession) -> tuple[int, int]:
 
 def _pop_needs_push(self: ToySession) -> None:
     self.ops().pop()
+
+
+def _thread_local_stack(self: ToySession) -> list[int]:
+    if not hasattr(self, "local"):
+        self.local = threading.local()  # type: ignore[attr-defined]
+    if not hasattr(self.local, "ops"):  # type: ignore[attr-defined]
+        self.local.ops = []  # type: ignore[attr-defined]
+    return self.local.ops  # type: ignore[attr-defined, no-any-return]
 
 
 # -- 4: linking and flows ----------------------------------------------------------------------------------------------
@@ -447,6 +445,23 @@ class PopsNothing(ToyStubs):
         self.open.pop()
 
 
+class FourEvents(ToyStubs):
+    """Takes its events from a ring of four."""
+
+    def __init__(self, device: ToyDevice) -> None:
+        super().__init__(device)
+        self.ring = [[0], [0], [0], [0]]
+
+    def record(self) -> Any:
+        event = self.ring[0]
+        event[0] = self.device.ticks()
+        self.ring.append(self.ring.pop(0))
+        return event
+
+    def elapsed(self, start: Any, end: Any) -> float:
+        return super().elapsed(start[0], end[0])
+
+
 # -- 9: overload, faults, leaks, cost ----------------------------------------------------------------------------------
 
 
@@ -528,7 +543,7 @@ ANIMALS = (
         "C303",
         "one stack for all threads",
         profiler=PushedProfiler,
-        session=_session(PushedSession, start=_start_with_one_stack),
+        session=_session(PushedSession, ops=_one_stack),
     ),
     Animal("C304", "the last op's id stays", session=_session(ids=_sticky)),
     Animal(
@@ -543,6 +558,12 @@ ANIMALS = (
         "a pop that needs a push",
         profiler=PushedProfiler,
         session=_session(PushedSession, pop_correlation_id=_pop_needs_push),
+    ),
+    Animal(
+        "C308",
+        "a stack in a threading.local",
+        profiler=PushedProfiler,
+        session=_session(PushedSession, ops=_thread_local_stack),
     ),
     Animal("C401", "every kernel twice", session=_session(device_work=_twice)),
     Animal("C402", "the device's number in place of the op's", session=_session(on_call=_own_numbers)),
@@ -587,6 +608,7 @@ ANIMALS = (
     Animal("C801", "milliseconds", stubs=Milliseconds),
     Animal("C802", "only the current device", stubs=VisitsOne),
     Animal("C803", "a pop from an empty stack", stubs=PopsNothing),
+    Animal("C804", "a pool of four events", stubs=FourEvents),
     Animal("C901", "records of four threads", session=_session(on_call=_four_threads)),
     Animal("C902", "an error that stays", device=KeepsError),
     Animal("C903", "keeps its sessions", profiler=KeepsSessions),

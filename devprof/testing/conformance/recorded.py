@@ -53,15 +53,12 @@ class KitRecorder:
             findings: what came of the checks: those that were skipped are skipped in the replay.
             keep_texts: keep paths, host and user names in texts.
         """
-        skipped = sorted(
+        ran = sorted(
             scope_of(one.check.number, one.host)
             for one in findings
-            if one.state is State.SKIPPED or one.check.number in NOT_RECORDED
+            if one.state is not State.SKIPPED and one.check.number not in NOT_RECORDED
         )
-        facts = {
-            "workload": self._workload.facts | {"skipped": skipped},
-            "settings": dataclasses.asdict(self._settings),
-        }
+        facts = {"workload": self._workload.facts | {"ran": ran}, "settings": dataclasses.asdict(self._settings)}
         return self._recorder.recording(keep_texts=keep_texts, **facts)
 
 

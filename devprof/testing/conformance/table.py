@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DIRECT",
     "HOSTED",
+    "ON_TORCH",
     "PAGE",
     "PYTHON_ONLY",
     "Area",
@@ -34,6 +35,8 @@ HOSTED = ("python", "torch")
 """A profile of devprof's own host and one of torch's."""
 PYTHON_ONLY = ("python",)
 """A profile of devprof's own host; torch cannot bring the situation about."""
+ON_TORCH = ("torch",)
+"""A profile of torch's; devprof's own host cannot bring the situation about."""
 
 
 class Area(Enum):

@@ -44,7 +44,7 @@ def full() -> Recording:
         ("a", "b", "\udc80"), np.array([41, 42, 43]), np.ones(3, np.int64), at, at + 9, at > 10**9
     )
     recording.calls = [WorkCall("C301 python", "launch", "'x', 1", 41, 0, 1, 10**9, 10**9 + 5, None, "")]
-    recording.workload = {"methods": ["launch"], "devices": 2, "skipped": []}
+    recording.workload = {"methods": ["launch"], "devices": 2, "ran": []}
     recording.settings = {"sessions": 20, "drift_s": 0.5}
     return recording
 

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from typing import Any
+
+import numpy as np
 
 from devprof import correlation
 from devprof.host import record_function
+from devprof.model import ActivityType
 from devprof.testing.conformance.bench import Bench, Capture
-from devprof.testing.conformance.table import DIRECT, PYTHON_ONLY, CheckFailed, Undecided, check, expect
+from devprof.testing.conformance.table import DIRECT, ON_TORCH, PYTHON_ONLY, CheckFailed, Undecided, check, expect
 
 __all__: list[str] = []
 
 _OP = 41
+_OPS = [int(ActivityType.CPU_OP), int(ActivityType.USER_ANNOTATION)]
 _BIG = (2**31 + 7, 2**32 - 1, 2**32 + 9)
 
 
@@ -23,6 +28,15 @@ def _ops(capture: Capture, n: int) -> list[list[str]]:
         linked = all(kernel.linked for kernel in capture.seen.kernels)
         raise Undecided("C402" if linked else "C403", "kernels belong to no op that the host knows")
     return owners
+
+
+def _outermost(capture: Capture, op_id: int) -> int:
+    """Return the event of the outermost op around an op, on its thread."""
+    trace = capture.trace
+    event = int(np.flatnonzero(np.isin(trace.activity_type, _OPS) & (trace.id == op_id))[0])
+    while (parent := int(trace.parent[event])) >= 0:
+        event = parent
+    return event
 
 
 def _named(capture: Capture, names: tuple[str, ...], n: int) -> Counter[str]:
@@ -233,3 +247,39 @@ def pop_may_come_without_push(bench: Bench) -> None:
     session.launch(1)
     kernels = session.finish().kernels
     expect(len(kernels) == 1, expected="1 kernel after it", found=len(kernels))
+
+
+@check(
+    "C308",
+    hosts=ON_TORCH,
+    needs=("workload", "kernels"),
+    cause="Pushed ids are kept in a `threading.local`, which is a new one at each call from a thread that Python did not "
+    "start; or only for the thread that started the session. Keep them by `threading.get_native_id()`, or read "
+    "`devprof.correlation` on the thread that launches.",
+)
+def ops_on_torchs_threads_have_their_kernels(bench: Bench) -> None:
+    """A kernel belongs to its op also where torch runs the op on another thread.
+
+    Launches one kernel and two kernels in ops that `torch.jit.fork` runs; then in ops of two threads, with
+    `profile_all_threads=True`.
+    """
+    from devprof.torch import kit
+
+    kit.prepare()
+    _ops(bench.work(1), 1)
+    for name, run, options in (
+        ("torch.jit.fork", kit.run_forked, {}),
+        ("profile_all_threads", kit.run_on_threads, {"experimental_config": kit.all_threads()}),
+    ):
+
+        def body(capture: Capture, run: Any = run) -> None:
+            run(lambda: bench.device.launch(1), lambda: bench.device.launch(2))
+            bench.device.synchronize()
+
+        capture = bench.session(body, **options)
+        kernels = capture.delivered(3).kernels
+        # whether it is the innermost op is what C301 asks
+        found = sorted(
+            Counter(_outermost(capture, one.linked) for one in kernels if capture.owners(one.linked)).values()
+        )
+        expect(found == [1, 2], expected=f"1 kernel in one op and 2 in the other ({name})", found=found)

@@ -6,11 +6,15 @@ import time
 
 from devprof.contract import ProfilerStubs
 from devprof.testing.conformance.bench import Bench
-from devprof.testing.conformance.table import DIRECT, CheckFailed, check, expect
+from devprof.testing.conformance.table import DIRECT, ON_TORCH, CheckFailed, check, expect
 
 __all__: list[str] = []
 
 _PAUSE_S = 0.02
+_LEGACY_OPS = 16
+_ROUNDING = 0.01
+_ROUNDING_US = 1.0
+"""What a sum of times may be off: devices have events of half a microsecond."""
 
 
 def _stubs(bench: Bench) -> ProfilerStubs:
@@ -98,3 +102,33 @@ def marks_and_ranges_do_not_raise(bench: Bench) -> None:
         except Exception as error:  # noqa: BLE001 - whatever a plugin raises
             raise CheckFailed(f"{name} to return", f"it raised {error!r}") from None
     expect(stubs.enabled() is True, expected="True from enabled()", found=stubs.enabled())
+
+
+@check(
+    "C804",
+    hosts=ON_TORCH,
+    needs=("stubs", "workload"),
+    cause="Events are taken from a small pool and used again before they were read, or `record` keeps one per op. torch "
+    "records two per op, at its begin and its end, ops within ops, and asks for the times when all is over.",
+)
+def legacy_times_of_nested_ops_hold_together(bench: Bench) -> None:
+    """In torch's legacy profiler every op has a device time, and an op at least that of the ops in it.
+
+    Profiles 16 ranges with two ranges in each, which launch a kernel, with `torch.autograd.profiler.profile(use_device=...)`.
+    """
+    from devprof.torch import kit
+
+    device = bench.plugin.capabilities.torch_device or ""
+    found = kit.legacy_times(device, lambda: bench.device.launch(1), _LEGACY_OPS)
+    bench.device.synchronize()
+    expect(len(found) == _LEGACY_OPS, expected=f"{_LEGACY_OPS} ranges", found=len(found))
+    wrong = [
+        times
+        for times in found
+        if min(times) <= 0 or times.outer_us < (times.first_us + times.second_us) * (1 - _ROUNDING) - _ROUNDING_US
+    ]
+    expect(
+        not wrong,
+        expected="times above 0, and the outer range's at least the sum of the inner ones'",
+        found=f"{len(wrong)} of {len(found)} otherwise, the first is {tuple(wrong[0]) if wrong else ''} us",
+    )
