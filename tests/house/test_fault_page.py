@@ -1,0 +1,54 @@
+"""The page of faults has the tables that the tests of faults run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.faults.matrix import CELLS, CONDITIONS, FAULTS, FILES, HOOKS, HOSTS
+
+PAGE = Path(__file__).parents[2] / "docs/faults.md"
+BEGIN, END = "<!-- made from the tests: make snapshot -->\n", "<!-- end of what is made from the tests -->\n"
+
+
+def _made() -> str:
+    return "\n".join([*_hooks(), "", *_files(), ""])
+
+
+def _hooks() -> Iterator[str]:
+    yield "## Hooks that misbehave\n"
+    yield "Under both hosts, torch and devprof itself. Where not all of the plugin's own records are kept, the cell says so.\n"
+    yield from (f"- **{fault}**: {says}" for fault, says in FAULTS.items())
+    yield f"\n| hook | {' | '.join(FAULTS)} |"
+    yield "|---" * (len(FAULTS) + 1) + "|"
+    for hook in HOOKS:
+        yield f"| `{hook}` | {' | '.join(_both_hosts(hook, fault) for fault in FAULTS)} |"
+
+
+def _both_hosts(hook: str, fault: str) -> str:
+    words = {host: str(CELLS[hook, fault, host]) for host in HOSTS}
+    if len(set(words.values())) == 1:
+        return words[HOSTS[0]]
+    return "; ".join(f"{host}: {word}" for host, word in words.items())
+
+
+def _files() -> Iterator[str]:
+    yield "## Files that cannot be written\n"
+    yield "A file is written beside its name and then renamed. In every cell an earlier file of that name is untouched, and"
+    yield "nothing is left in the folder unless it says so. Tried with a limit on the size of files: the system's words for a"
+    yield 'disk that is really full are "No space left on device".\n'
+    yield f"| file | written by | {' | '.join(CONDITIONS)} |"
+    yield "|---" * (len(CONDITIONS) + 2) + "|"
+    for name, by in FILES.items():
+        yield f"| `{name}` | {by} | {' | '.join(str(cell) for cell in CONDITIONS.values())} |"
+
+
+def test_the_page_has_what_the_tests_run() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    wanted = f"{before}{BEGIN}\n{_made()}\n{END}{after}"
+    if os.environ.get("RENEW_SNAPSHOTS"):
+        PAGE.write_text(wanted, encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == wanted, "meant to change? `make snapshot`"
