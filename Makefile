@@ -20,7 +20,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup native demo test check fmt lint types layers test-pythons bench dist gpu-smoke snapshot clean
+.PHONY: help setup native demo test check fmt lint types layers audit test-pythons bench dist gpu-smoke snapshot clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -31,7 +31,7 @@ demo: native ## set up, then profile a program on the simulated device
 test: native ## set up, then run the tests
 	@DEVPROF_REQUIRE_OPENREG=1 $(BIN)/python -m pytest $(ARGS)
 
-check: lint types layers ## everything that CI checks before the tests: linter, types, layers
+check: lint types layers audit ## everything that CI checks before the tests: linter, types, layers, dependencies
 
 setup: $(VENV)/.ready ## make .venv with pinned tools, torch and the three packages (editable)
 
@@ -53,6 +53,11 @@ types: $(VENV)/.ready ## mypy --strict on devprof and the plugins
 
 layers: $(VENV)/.ready ## import-linter: which room may import which
 	@PYTHONPATH=plugins/openreg_sim:plugins/cuda_cupti $(BIN)/lint-imports --no-logo
+
+audit: $(VENV)/.ready ## what is installed agrees with itself, with the pins and with what was reviewed; needs no network
+	@$(BIN)/python -m pip --disable-pip-version-check check >/dev/null || { $(BIN)/python -m pip check; exit 1; }
+	@$(BIN)/python -m pytest -q tests/house/test_dependencies.py >/dev/null || \
+	    $(BIN)/python -m pytest -q tests/house/test_dependencies.py
 
 # the simulated runtime, and everything that does not need torch, on other Pythons
 test-pythons: ## run the tests without torch on each interpreter of PYTHONS
