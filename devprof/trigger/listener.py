@@ -8,7 +8,7 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -178,11 +178,17 @@ class Listener:
     # -- the thread that records --------------------------------------------------------------------------------------
 
     def _run(self, capture: Capture, connection: socket.socket) -> None:
-        state, more = _outcome(capture, connection)
+        state, more = _outcome(capture, lambda: self._recording(connection))
         with self._lock:
             self._capture = self._connection = None  # before the answer: who has it may ask again
         _tell(connection, state, **more)
         connection.close()
+
+    def _recording(self, connection: socket.socket) -> None:
+        # what was registered last is called first at exit: before that which ends a profile that nobody stops
+        atexit.unregister(self.end_capture)
+        atexit.register(self.end_capture)
+        _tell(connection, "recording")
 
     def end_capture(self) -> None:
         """At the program's exit: let a capture be written, for torch crashes where it is left recording."""
@@ -209,10 +215,10 @@ class Listener:
                 log.warning("devprof does not listen in this forked process", exc_info=True)
 
 
-def _outcome(capture: Capture, connection: socket.socket) -> tuple[str, dict[str, Any]]:
+def _outcome(capture: Capture, recording: Callable[[], object]) -> tuple[str, dict[str, Any]]:
     """Run a capture, and return what is to be told of it."""
     try:
-        return "written", {"answer": capture.run(lambda: _tell(connection, "recording")).as_dict()}
+        return "written", {"answer": capture.run(recording).as_dict()}
     except SessionError as error:
         return "refused", {"kind": "busy", "message": f"already profiling: {error}"}
     except DevprofError as error:
