@@ -42,7 +42,7 @@ class Measured:
     """One session.
 
     Attributes:
-        stop_ns: what `stop()` took.
+        stop_ns: what `stop()` took, processor time of all threads.
         table_ns: what `key_averages()` and its table took afterwards.
         stored_bytes: what the columns of the trace hold.
         objects: blocks of Python's allocator that were in use after it, and not before the stop.
@@ -86,11 +86,11 @@ def _session(n: int, delivered: list[ActivityBatch]) -> Measured:
     delivered[:] = [_kernels(ids, times)]
     del ids, times
     before = sys.getallocatedblocks()
-    began = time.perf_counter_ns()
+    began = time.process_time_ns()
     prof.stop()
-    stopped = time.perf_counter_ns()
+    stopped = time.process_time_ns()
     prof.key_averages().table(sort_by="self_device_time_total")
-    ended = time.perf_counter_ns()
+    ended = time.process_time_ns()
     objects = sys.getallocatedblocks() - before
     _check(prof.trace, n)
     return Measured(

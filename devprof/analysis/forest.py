@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from devprof.analysis.columns import Bools, Longs, stable_order, sums
+from devprof.analysis.columns import Bools, Longs, stable_order
 from devprof.analysis.names import Names
 from devprof.analysis.ops import Ops
 from devprof.analysis.work import ROLE_OF_TYPE
@@ -229,7 +229,9 @@ def _own_time(lasted: Longs, parent: Longs) -> Longs:
         lasted: (n,) int64, from the start of each to its end, or to the start of the first one that is not inside it; ns.
         parent: (n,) int64.
     """
-    return lasted - sums(parent + 1, lasted, len(parent) + 1)[1:]  # the first sum is of those that have no parent
+    # the first sum is of those that have no parent
+    inside = np.bincount(parent + 1, weights=lasted, minlength=len(parent) + 1)[1:]
+    return lasted - inside.astype(np.int64)
 
 
 def _until_crossed(start: Longs, end: Longs, parent: Longs, thread: Longs) -> Longs:

@@ -66,7 +66,9 @@ def _ranks(trace: Trace) -> dict[int, list[int]]:
     for entry in entries if isinstance(entries, list | tuple) else ():
         if isinstance(entry, Mapping) and isinstance(entry.get("rank"), int):
             places: Any = entry.get("places")
-            found[entry["rank"]] = [place for place in places or () if 0 <= place < len(trace.places)]
+            known = range(len(trace.places))
+            listed = places if isinstance(places, list | tuple) else ()
+            found[entry["rank"]] = [place for place in listed if isinstance(place, int) and place in known]
     return found
 
 

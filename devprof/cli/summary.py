@@ -83,5 +83,7 @@ def _ranks(trace: Trace) -> dict[str, object]:
     ranks, alignment = trace.facts.get("ranks"), trace.facts.get("alignment")
     if not isinstance(ranks, list) or not isinstance(alignment, Mapping):
         return {}
-    numbers = ", ".join(str(entry.get("rank")) for entry in ranks)
-    return {"ranks": numbers, "lined_up_by": alignment.get("by"), "notes": "; ".join(alignment.get("notes", ()))}
+    numbers = ", ".join(str(entry.get("rank")) for entry in ranks if isinstance(entry, Mapping))
+    notes = alignment.get("notes")
+    said = "; ".join(map(str, notes if isinstance(notes, list) else ()))
+    return {"ranks": numbers, "lined_up_by": alignment.get("by"), **({"notes": said} if said else {})}

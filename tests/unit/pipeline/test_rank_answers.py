@@ -148,3 +148,12 @@ def test_steps_that_are_marked_in_a_process_that_launches_nothing_have_all_devic
         builder.add(ActivityBatch.from_activities([GenericTraceActivity(*record)]), row)
     trace = builder.build().with_parent(np.array([-1, -1, 1]))
     assert list(analysis.steps(trace)) == [{"step": 1, "start_ns": 0, "duration_ns": 100, "busy cuda:0_ns": 20}]
+
+
+@pytest.mark.parametrize(
+    "ranks", [None, 3, "x", {}, [], [None], [{"rank": "x"}], [{"rank": 0}, {"rank": 1, "places": [9, -1, "x", None]}]]
+)
+def test_facts_that_say_nothing_of_ranks_do_no_harm(ranks: object) -> None:
+    trace = FIRST.with_facts(ranks=ranks)
+    assert [row["duration_ns"] for row in analysis.steps(trace)] == [100, 50]
+    assert [curve.peak_bytes for curve in analysis.memory_curve(trace).values()] == [24]
