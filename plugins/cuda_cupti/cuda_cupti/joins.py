@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cuda_cupti.decode import Records
+from cuda_cupti.external_ids import OP_KIND, USER_KIND
 from cuda_cupti.layouts import ActivityKind
 from cuda_cupti.rows import Rows, joined
 
@@ -42,13 +43,13 @@ class ExternalKinds:
     """Which of CUPTI's kinds of external correlation id carry what (``CUpti_ExternalCorrelationKind``).
 
     Attributes:
-        op: kind of devprof's op ids; CUSTOM2, because Kineto has CUSTOM0 and CUSTOM1.
-        user: kind of the ids of user ranges; UNKNOWN, the only other one that nobody has.
+        op: kind of devprof's op ids.
+        user: kind of the ids of user ranges.
         ids_of: makes devprof's ids of what was pushed, (n,) uint64 to (n,) uint64, 0 for none; None: they are what was pushed.
     """
 
-    op: int = 5
-    user: int = 1
+    op: int = OP_KIND
+    user: int = USER_KIND
     ids_of: Callable[[npt.NDArray[np.uint64]], npt.NDArray[np.uint64]] | None = None
 
 

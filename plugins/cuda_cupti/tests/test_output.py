@@ -58,7 +58,7 @@ def test_no_records_make_nothing() -> None:
 def test_a_kernel_carries_its_launch_its_op_its_user_range_and_its_thread_apart() -> None:
     call = pack(RUNTIME, "13.0", cbid=LAUNCH_KERNEL, threadId=77, correlationId=5, start=50, end=90)
     ids = [
-        pack(EXTERNAL, "13.0", externalKind=k, externalId=i, correlationId=5) for k, i in ((5, 11), (1, 22), (3, 33))
+        pack(EXTERNAL, "13.0", externalKind=k, externalId=i, correlationId=5) for k, i in ((5, 11), (4, 22), (3, 33))
     ]
     kernel = pack(KERNEL, "13.0", correlationId=5, deviceId=1, contextId=2, streamId=7, name=9, **TIMES)
     output = to_batches([read(kernel, names={9: b"_Z4axpyIfEvPT_S0_i"}), read(*ids, call)])
