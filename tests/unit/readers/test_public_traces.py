@@ -91,6 +91,17 @@ def test_device_work_hangs_under_its_launch(path: Path) -> None:
             assert above in set(launches.tolist()) if len(work) < 200 else True
 
 
+def test_device_work_belongs_to_the_op_in_which_it_was_launched(path: Path) -> None:
+    trace = load_kineto(path)
+    work = trace.of_type(ActivityType.CONCURRENT_KERNEL, ActivityType.GPU_MEMCPY, ActivityType.GPU_MEMSET)
+    ranges = set(trace.of_type(ActivityType.CPU_OP, ActivityType.USER_ANNOTATION).tolist())
+    launched = [(event, int(trace.parent[event])) for event in work.tolist() if trace.parent[event] >= 0]
+    for event, above in launched:
+        while above >= 0 and above not in ranges:
+            above = int(trace.parent[above])
+        assert int(trace.linked[event]) == (int(trace.id[above]) if above >= 0 else 0)
+
+
 def test_what_is_read_is_the_same_after_an_export(path: Path, tmp_path: Path) -> None:
     first = read_kineto(path)
     chrome_trace(first, tmp_path / "again.json")
