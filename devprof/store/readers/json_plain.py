@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -177,9 +179,8 @@ def _args(args: list[Any], others: dict[int, dict[str, Any]]) -> list[dict[str, 
 
 def columns_of(args: Sequence[dict[str, Any]]) -> Iterator[ObjectColumn]:
     """Turn dicts into columns; those with the same keys in the same order go together."""
-    shapes = list(map(tuple, args))
-    number = {shape: at for at, shape in enumerate(dict.fromkeys(shapes))}
-    which = np.fromiter(map(number.__getitem__, shapes), np.int64, len(shapes))
+    number: defaultdict[tuple[str, ...], int] = defaultdict(count().__next__)  # so that each shape is hashed once
+    which = np.fromiter(map(number.__getitem__, map(tuple, args)), np.int64, len(args))
     for events in groups(which):
         alike = [args[event] for event in events.tolist()]
         for key, values in zip(alike[0], zip(*map(dict.values, alike), strict=True), strict=True):
