@@ -21,7 +21,7 @@ from devprof.profiler.driver import Driver
 from devprof.profiler.facts import fact_of, json_of
 from devprof.profiler.hosts import make_host
 from devprof.profiler.live import Live
-from devprof.profiler.options import TraceIds, profile_options
+from devprof.profiler.options import TORCH_ONLY, TraceIds, profile_options
 from devprof.profiler.runs import PROFILES, Run, follow_forks, refuse_in_hooks
 from devprof.profiler.scheduling import always_record
 from devprof.profiler.step_tracker import PROFILER_STEP, step_tracker
@@ -86,10 +86,9 @@ class profile(Live, Block):
             custom_trace_id_callback: gives the id of each trace.
             host: ``"torch"``, ``"python"``, or ``"auto"``: torch where the program has imported it.
             experimental_config, execution_trace_observer, post_processing_timeout_s: torch's own, for ``host="torch"``.
-            max_records, max_bytes: how much of what the host records, and of what each plugin records, is kept in memory.
-            when_full: what becomes of more: ``"stop"`` leaves it out, ``"ring"`` lets the oldest go for it, ``"spill"`` moves
-                the oldest to a file until the stop, ``"totals"`` adds the oldest up by name. Under torch: of plugins' records.
-            spill_dir: where that file is; None: the system's directory for temporary files.
+            max_records, max_bytes: how much the host, and each plugin, keeps in memory of what it records.
+            when_full: what becomes of more: ``"stop"`` leaves it out; the oldest ``"ring"`` lets go, ``"spill"`` moves to a
+                file in `spill_dir`, ``"totals"`` adds up by name. Under torch: of plugins' records.
 
         Raises:
             UsageError: an argument is wrong, or does not fit the host.
@@ -100,11 +99,9 @@ class profile(Live, Block):
             activities,
             use_cpu,
             self._ids,
-            {
-                "experimental_config": experimental_config,
-                "execution_trace_observer": execution_trace_observer,
-                "post_processing_timeout_s": post_processing_timeout_s,
-            },
+            dict(
+                zip(TORCH_ONLY, (experimental_config, execution_trace_observer, post_processing_timeout_s), strict=True)
+            ),
             record_shapes=record_shapes,
             profile_memory=profile_memory,
             with_stack=with_stack,
@@ -120,10 +117,10 @@ class profile(Live, Block):
             _plan(schedule), self._moves(), stopped_early=self._host.stopped_early, cancel=self._cancel
         )
         self._names_steps = schedule is not None
-        self._step_range: record_function | None = None
-        self._run: Run | None = None
         self._calls = threading.RLock()
         follow_forks(self)
+
+    _step_range: record_function | None = None
 
     def _moves(self) -> dict[Move, Callable[[], object]]:
         return {

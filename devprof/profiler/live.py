@@ -18,7 +18,7 @@ class Live(Results):
     """Questions on what is being recorded. No lock is taken that a start, a step or a stop holds."""
 
     _host: ProfilerHost
-    _run: Run | None
+    _run: Run | None = None
 
     def snapshot(self, seconds: float | None = None) -> Trace:
         """Return what was recorded in the last seconds; recording goes on. Callable from any thread, any number of times.

@@ -10,7 +10,10 @@ from devprof.errors import UsageError
 from devprof.profiler.activities import wanted_activities
 from devprof.store.limits import Limits
 
-__all__ = ["TraceIds", "profile_options"]
+__all__ = ["TORCH_ONLY", "TraceIds", "profile_options"]
+
+TORCH_ONLY = ("experimental_config", "execution_trace_observer", "post_processing_timeout_s")
+"""Options that only torch's profiler knows."""
 
 _CPU = WantedActivity("CPU")
 
