@@ -10,18 +10,28 @@ from devprof.contract import ClockSample
 __all__ = ["MAX_BURSTS", "recent", "thin_out"]
 
 MAX_BURSTS = 1024
-"""Bursts that are kept: 17 minutes of one a second, then one in two seconds, and so on."""
+"""Bursts that are kept: 17 minutes of one a second, then one in two seconds, later one in four, and so on."""
+
+_SECOND_NS = 10**9
 
 _BEFORE_NS = 10 * 10**9
 """So long before the oldest record the samples that its time needs may lie."""
 
 
 def thin_out(samples: list[ClockSample]) -> None:
-    """Where there are too many bursts, take out every second one but the last, in place."""
+    """Where there are too many bursts, leave half as many, evenly over the time, in place; the last one stays."""
     if len(samples) <= MAX_BURSTS * READINGS:
         return
-    last = len(samples) - READINGS
-    samples[:] = [one for at, one in enumerate(samples) if at >= last or at // READINGS % 2 == 0]
+    bursts = [samples[at : at + READINGS] for at in range(0, len(samples), READINGS)]
+    first_ns = bursts[0][0].host_before_ns
+    spans_ns = [burst[0].host_before_ns - first_ns for burst in bursts]
+    step_ns = _SECOND_NS
+    while spans_ns[-1] > step_ns * (MAX_BURSTS // 2):
+        step_ns *= 2  # so that what stays now is evenly spaced for the next time, too
+    kept = {span_ns // step_ns: burst for span_ns, burst in zip(reversed(spans_ns), reversed(bursts), strict=True)}
+    if kept[spans_ns[-1] // step_ns] is not bursts[-1]:
+        kept[spans_ns[-1] // step_ns + 1] = bursts[-1]
+    samples[:] = [one for _, burst in sorted(kept.items()) for one in burst]
 
 
 def recent(samples: Sequence[ClockSample], since_ns: int | None) -> list[ClockSample]:

@@ -39,6 +39,9 @@ class PatientRunner(PhaseRunner):
     def timeout_s(self) -> float:
         return 0.0 if self.hung.is_set() else 60.0
 
+    def beside(self) -> PhaseRunner:
+        return self
+
     def run(self, label: str, phase: Callable[[], object]) -> Outcome:
         self.hung.clear()
         return super().run(label, phase)
