@@ -12,6 +12,7 @@ from devprof.capture import SessionReport
 from devprof.capture.hosting import ProfileOptions, ProfilerStats, WantedActivity
 from devprof.model import ActivityBatch, ActivityType
 from devprof.store import HOST_BACKEND, Place, PlaceKind, Row, Trace, TraceBuilder
+from devprof.store.totals import NameTotal
 
 
 def trace_of(*names: str, at_ns: int = 1000) -> Trace:
@@ -66,6 +67,13 @@ class NotingHost:
 
     def toggle(self, enabled: bool, activities: tuple[WantedActivity, ...]) -> None:
         self.calls.append((enabled, [one.name for one in activities]))
+
+    def snapshot(self, seconds: float | None) -> Trace:
+        self.calls.append(("snapshot", seconds))
+        return trace_of("so far")
+
+    def totals(self) -> list[NameTotal]:
+        return []
 
     def stopped_early(self) -> bool:
         return False
