@@ -17,7 +17,7 @@ std::vector<T> copy(const T* from, size_t n) {
 template <typename To, typename From>
 std::vector<To> narrow(const From* from, size_t n) {
   std::vector<To> to(n);
-  for (size_t i = 0; i < n; ++i) {
+  for (size_t i = 0; from != nullptr && i < n; ++i) {
     to[i] = static_cast<To>(from[i]);
   }
   return to;
