@@ -30,6 +30,7 @@ from devprof.link import (
     separate_work,
 )
 from devprof.model import ActivityBatch, DeviceInfo, ResourceInfo
+from devprof.pipeline.doubts import doubt_kinds, doubt_numbers
 
 __all__ = ["LinkedLane", "complete_since_ns", "process"]
 
@@ -106,6 +107,8 @@ def process(
     """
     batches, uncertainty_ns = _on_host_clock(result, start_ns)
     join = join_launches(batches)
+    doubt_kinds(result.ledger, batches, join)
+    doubt_numbers(result.ledger, batches, join)
     if result.clock_domain is None or not result.clock_domain.virtual:
         window = apply_window(batches, join, start_ns, end_ns)
         _doubt_far_times(result.ledger, batches, join, window, (start_ns, end_ns))

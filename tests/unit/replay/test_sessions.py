@@ -355,7 +355,8 @@ def test_times_in_a_recording_begin_at_a_second_of_their_own_axis() -> None:
 
 def test_a_replay_within_the_programs_own_ranges_is_linked_by_their_order() -> None:
     recording = with_host(recording_of(), "outer", "inner")
-    prof = profile(activities=["cpu", "again"], host="python")
-    with registered(recording), prof, record_function("first"), RecordFunction("second"):
-        pass
+    with registered(recording):
+        prof = profile(activities=["cpu", "again"], host="python")
+        with prof, record_function("first"), RecordFunction("second"):
+            pass
     assert owners(prof) == {"kernel 1": "first", "kernel 2": "second"}

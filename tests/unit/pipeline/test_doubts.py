@@ -1,0 +1,80 @@
+"""The three usual silent failures each give one warning with the cause at the end of an ordinary session."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from devprof.errors import LossWarning
+from devprof.host import RecordFunction
+from devprof.model import ActivityType, GenericTraceActivity
+from devprof.profiler import profile
+from devprof.registry import register, unregister
+from devprof.testing import ScriptedProfiler, plugin_of
+
+KERNEL, CALL, DRIVER = (
+    ActivityType.CONCURRENT_KERNEL,
+    ActivityType.PRIVATEUSE1_RUNTIME,
+    ActivityType.PRIVATEUSE1_DRIVER,
+)
+Script = Callable[[int, int], list[GenericTraceActivity]]
+
+
+def session(script: Script) -> None:
+    """Run an ordinary session with a plugin that delivers this."""
+    register(plugin_of(ScriptedProfiler("npu", script=script)), "npu")
+    try:
+        with profile(activities=["cpu", "npu"], host="python"), RecordFunction("op"):
+            end_ns = time.time_ns() + 100_000
+            while time.time_ns() < end_ns:
+                pass
+    finally:
+        unregister("npu")
+
+
+def call(at: int, **fields: int) -> GenericTraceActivity:
+    return GenericTraceActivity(CALL, "launch", at, at + 10, thread_id=5, **fields)
+
+
+def test_the_vendors_number_in_place_of_the_op_id() -> None:
+    def script(start: int, end: int) -> list[GenericTraceActivity]:
+        return [GenericTraceActivity(KERNEL, "gemm", start + n, start + n + 1, id=n, linked=10**6 + n) for n in (1, 2)]
+
+    with pytest.warns(
+        LossWarning, match=r"0 of 2 device records linked to an op; most likely the records carry another id"
+    ):
+        session(script)
+
+
+@pytest.mark.parametrize("kind", [DRIVER, CALL], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("resource", [0, 3])
+def test_device_work_under_a_kind_that_means_a_call(kind: ActivityType, resource: int) -> None:
+    def script(start: int, end: int) -> list[GenericTraceActivity]:
+        work = [
+            GenericTraceActivity(kind, "gemm", start + 100 * n, start + 100 * n + 50, id=n, resource=resource)
+            for n in (1, 2)
+        ]
+        return [*(call(start + 100 * n - 20, id=n) for n in (1, 2)), *work]
+
+    with pytest.warns(
+        LossWarning, match=rf"no device work, and 2 records of kind {kind.name} that are on a device or begin"
+    ):
+        session(script)
+
+
+def test_calls_and_work_without_any_number() -> None:
+    def script(start: int, end: int) -> list[GenericTraceActivity]:
+        return [call(start + 1), GenericTraceActivity(KERNEL, "gemm", start + 20, start + 30)]
+
+    with pytest.warns(LossWarning, match=r"its 1 calls and 1 device records all carry `id` 0 and `linked` 0"):
+        session(script)
+
+
+def test_calls_alone_and_driver_calls_below_runtime_calls_are_no_mistake() -> None:
+    def script(start: int, end: int) -> list[GenericTraceActivity]:
+        below = GenericTraceActivity(DRIVER, "submit", start + 2, start + 5, id=1, thread_id=5)
+        return [call(start + 1, id=1), below, call(start + 50, id=2), call(start + 70)]
+
+    session(script)
