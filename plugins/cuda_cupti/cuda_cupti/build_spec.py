@@ -1,4 +1,4 @@
-"""What ``devprof build cupti`` compiles: the walk through CUPTI's buffers."""
+"""What ``devprof build cupti`` compiles: the functions that CUPTI calls for buffers, and the walk through them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from devprof.contract import NativeBuild
 
 __all__ = ["CUPTI"]
 
+_SOURCES = Path(__file__).resolve().parent / "csrc"
+
 CUPTI = NativeBuild(
     name="cupti",
-    sources=(Path(__file__).resolve().parent / "csrc" / "walk.cpp",),
+    sources=(_SOURCES / "walk.cpp", _SOURCES / "exchange.cpp"),
     needs_torch=False,
-    description="finds the records in CUPTI's buffers, several times faster than Python, and lets the program run meanwhile",
+    description="hands buffers to CUPTI and finds the records in them, without holding the program up",
 )
-"""Library of `cuda_cupti.walk`, which does without it too."""
+"""Library of `cuda_cupti.native_exchange` and `cuda_cupti.walk`; without it Python does the same."""

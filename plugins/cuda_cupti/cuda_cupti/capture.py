@@ -9,10 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from cuda_cupti.access import Access
-from cuda_cupti.collector import Collector, Exchange
+from cuda_cupti.collector import Collector
 from cuda_cupti.errors import CudaUnavailableError, CuptiError
+from cuda_cupti.exchange import Exchange
 from cuda_cupti.external_ids import ExternalIds
 from cuda_cupti.layouts import ActivityKind
+from cuda_cupti.native_exchange import new_exchange
 from cuda_cupti.selection import DEVICE_KINDS, NOISY_DRIVER_CALLS, NOISY_RUNTIME_CALLS
 from cuda_cupti.stacks import CorrelationStacks
 
@@ -58,10 +60,15 @@ class Client:
         stacks: the ids that are pushed.
     """
 
-    def __init__(self, access: Access) -> None:
-        """Become the client; nothing is switched on yet."""
+    def __init__(self, access: Access, exchange: Exchange | None = None) -> None:
+        """Become the client; nothing is switched on yet.
+
+        Args:
+            access: what `open_cupti` returned.
+            exchange: the functions for buffers; None: the best that there are.
+        """
         self.access = access
-        self.exchange = Exchange()
+        self.exchange = exchange or new_exchange()
         self.stacks = CorrelationStacks(access.cupti)
         self._lock = threading.Lock()
         self._capture: object | None = None

@@ -19,9 +19,9 @@ OP_KIND = 5
 """``CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2``: op ids. CUSTOM0 and CUSTOM1 are Kineto's in its own sessions."""
 
 USER_KIND = 4
-"""``CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1``: ids of user ranges. The custom kinds are those that CUPTI reserves for tools, and
-there is no fourth one. Kineto has this one while it records, which is never while devprof does; what it left on a thread lies
-below, and carries no stamp of ours. A GPU has been seen to hand back both kinds."""
+"""``CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1``: ids of user ranges. CUPTI reserves the custom kinds for tools, and there is no
+fourth one. Kineto has this one while it records, which is never while devprof does; what it left on a thread lies below, and
+carries no stamp of ours. A GPU has been seen to hand back both kinds."""
 
 _STAMP_BITS = 22
 _VALUE_BITS = 41

@@ -26,5 +26,5 @@ def devprof_doctor_lines() -> Sequence[str]:
 
 @hookimpl
 def devprof_native_builds() -> Sequence[NativeBuild]:
-    """Return how to build the walk through CUPTI's buffers, which Python does where it is not built."""
+    """Return how to build what handles CUPTI's buffers; where it is not built, Python does."""
     return [CUPTI]

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import ctypes
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cuda_cupti.build_spec import CUPTI
 from cuda_cupti.capture import Client
+from cuda_cupti.exchange import BUFFER_BYTES, Exchange
+from cuda_cupti.native_exchange import NativeExchange
 from cuda_cupti.profiler import CudaProfiler, Source
+from cuda_cupti.python_exchange import BufferPool, PythonExchange
 
 from devprof.contract import SessionConfig
+from devprof.errors import BuildError
 from devprof.model import ActivityBatch, ActivityType, GenericTraceActivity
+from devprof.native import build
 
 sys.path.insert(0, str(Path(__file__).parent / "support"))
 
@@ -56,9 +64,28 @@ def stand_in() -> StandIn:
     return StandIn()
 
 
+@pytest.fixture(params=["python", "native"])
+def exchange_of(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[int], Exchange]:
+    """Make an exchange with buffers of a size: in Python, and native, of which a process has one per loaded library."""
+    if request.param == "python":
+        return lambda size_bytes: PythonExchange(BufferPool(size_bytes))
+    try:
+        library = build(CUPTI)
+    except BuildError as error:
+        pytest.skip(str(error))
+    numbers = iter(range(100))
+
+    def make(size_bytes: int) -> Exchange:
+        copy = tmp_path / f"exchange{next(numbers)}.so"
+        shutil.copy(library, copy)
+        return NativeExchange(ctypes.CDLL(str(copy)), size_bytes)
+
+    return make
+
+
 @pytest.fixture
-def client(stand_in: StandIn) -> Client:
-    return Client(stand_in.access())
+def client(stand_in: StandIn, exchange_of: Callable[[int], Exchange]) -> Client:
+    return Client(stand_in.access(), exchange_of(BUFFER_BYTES))
 
 
 @pytest.fixture

@@ -131,7 +131,7 @@ def test_buffers_that_cupti_keeps_are_told_and_do_not_turn_up_in_the_next_sessio
 
     after = capture(work)
     assert [one.activity_name for one in after.of(KERNEL)] == ["new"]
-    assert client.exchange.pool.strange == 0
+    assert client.exchange.strange == 0
 
 
 def test_a_push_that_cupti_refuses_is_counted(stand_in: Any, capture: Any) -> None:

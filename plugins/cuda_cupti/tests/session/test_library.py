@@ -10,11 +10,11 @@ _PROGRAM = """
 import ctypes as c, json, sys, time
 from cuda_cupti.access import calibrated
 from cuda_cupti.binding import Cupti, functions_of
-from cuda_cupti.collector import Exchange
+from cuda_cupti.native_exchange import new_exchange
 from cuda_cupti.external_ids import OP_KIND, USER_KIND
 
 functions = functions_of(c.CDLL(json.load(sys.stdin)))
-library, exchange, last = Cupti(functions), Exchange(), c.c_uint64()
+library, exchange, last = Cupti(functions), new_exchange(), c.c_uint64()
 PUSH, REGISTER = "cuptiActivityPushExternalCorrelationId", "cuptiActivityRegisterCallbacks"
 before = time.time_ns()
 print(json.dumps({

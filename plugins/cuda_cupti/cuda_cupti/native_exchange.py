@@ -1,0 +1,124 @@
+"""`NativeExchange`: an `Exchange` whose functions run without Python, where ``devprof build cupti`` was run."""
+
+from __future__ import annotations
+
+import ctypes as c
+import errno
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cuda_cupti.binding import BufferCompleted, BufferRequested
+from cuda_cupti.build_spec import CUPTI
+from cuda_cupti.exchange import BUFFER_BYTES, KEPT_BUFFERS, READY_BUFFERS, BufferState, Exchange, FilledBuffer
+from cuda_cupti.python_exchange import PythonExchange
+from devprof.errors import BuildError
+from devprof.native import load
+
+__all__ = ["NativeExchange", "new_exchange"]
+
+_i64, _ptr = c.c_int64, c.c_void_p
+
+_SIGNATURES: Mapping[str, tuple[Any, tuple[Any, ...]]] = {
+    "begin": (_i64, (_i64, _i64)),
+    "end": (None, (_i64,)),
+    "next": (c.c_int32, (_ptr,)),
+    "post": (None, (_i64,)),
+    "give_back": (None, (_ptr,)),
+    "counts": (None, (_i64, _ptr)),
+}
+_LENT_OF_SESSION, _STRANGE, _REFUSED = 3, 4, 5
+
+
+def new_exchange() -> Exchange:
+    """Return the native exchange where it is built, else one in Python."""
+    try:
+        return NativeExchange(load(CUPTI))
+    except BuildError:
+        return PythonExchange()
+
+
+@dataclass(frozen=True, slots=True)
+class _Filled:
+    """A `FilledBuffer` of the library's."""
+
+    address: int
+    valid_bytes: int
+
+    def valid(self) -> memoryview:
+        return memoryview((c.c_uint8 * self.valid_bytes).from_address(self.address)).cast("B")
+
+
+class NativeExchange:
+    """Implements `cuda_cupti.exchange.Exchange`; one per loaded library, because CUPTI hands its functions no context.
+
+    Source of the functions: ``csrc/exchange.cpp``. Every call drops the GIL.
+    """
+
+    def __init__(self, library: c.CDLL, size_bytes: int = BUFFER_BYTES) -> None:
+        """Take a loaded library.
+
+        Args:
+            library: what ``devprof build cupti`` built.
+            size_bytes: size of each buffer, whole pages.
+        """
+        self._size_bytes = size_bytes
+        self._functions = {name: getattr(library, f"devprof_cupti_{name}") for name in _SIGNATURES}
+        for name, (result, arguments) in _SIGNATURES.items():
+            self._functions[name].restype, self._functions[name].argtypes = result, arguments
+        self.requested: Any = c.cast(library.devprof_cupti_requested, BufferRequested)
+        self.completed: Any = c.cast(library.devprof_cupti_completed, BufferCompleted)
+
+    @property
+    def strange(self) -> int:
+        """Completions of memory that was not lent, or was given back before."""
+        return self._counts()[_STRANGE]
+
+    @property
+    def refused(self) -> int:
+        """Requests for which there was no memory."""
+        return self._counts()[_REFUSED]
+
+    def begin(self) -> int:
+        """Start a session; see `Exchange.begin`.
+
+        Raises:
+            OSError: there is no memory for buffers.
+        """
+        session: int = self._functions["begin"](self._size_bytes, READY_BUFFERS)
+        if session < 0:
+            raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+        return session
+
+    def end(self) -> None:
+        """End the session; see `Exchange.end`."""
+        self._functions["end"](KEPT_BUFFERS)
+
+    def next(self) -> FilledBuffer | int:
+        """Wait for a completed buffer or a signal."""
+        found = (_i64 * 2)()
+        is_buffer = self._functions["next"](c.addressof(found))
+        return _Filled(found[0], found[1]) if is_buffer else found[0]
+
+    def post(self, signal: int) -> None:
+        """Send a signal."""
+        self._functions["post"](signal)
+
+    def give_back(self, buffer: FilledBuffer) -> None:
+        """Clear a decoded buffer, for the next request."""
+        self._functions["give_back"](buffer.address)
+
+    def lent(self, session: int) -> int:
+        """Return how many buffers of a session CUPTI holds."""
+        return self._counts(session)[_LENT_OF_SESSION]
+
+    def states(self) -> Counter[BufferState]:
+        """Count the buffers by owner."""
+        return Counter({state: n for state, n in zip(BufferState, self._counts(), strict=False) if n})
+
+    def _counts(self, session: int = 0) -> list[int]:
+        found = (_i64 * 6)()
+        self._functions["counts"](session, c.addressof(found))
+        return list(found)

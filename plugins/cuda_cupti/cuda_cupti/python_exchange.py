@@ -1,0 +1,240 @@
+"""`PythonExchange`: an `Exchange` in Python, where the native one is not built. Its functions need the GIL."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from collections import Counter, deque
+from queue import SimpleQueue
+from typing import Any
+
+from cuda_cupti.binding import BufferCompleted, BufferRequested
+from cuda_cupti.exchange import BUFFER_BYTES, INTERRUPTED, KEPT_BUFFERS, READY_BUFFERS, BufferState, FilledBuffer
+
+__all__ = ["Buffer", "BufferPool", "PythonExchange"]
+
+
+class Buffer:
+    """One block of memory, aligned to a page.
+
+    Attributes:
+        address: its first byte.
+        state: whose it is.
+        session: number of the session that it was lent in.
+        valid_bytes: how much of it CUPTI filled, while it is FILLED.
+    """
+
+    __slots__ = ("_memory", "address", "session", "state", "valid_bytes")
+
+    def __init__(self, size_bytes: int) -> None:
+        """Take memory from the system, which gives it cleared.
+
+        Raises:
+            OSError: there is none.
+        """
+        self._memory = mmap.mmap(-1, size_bytes)
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+        self.state = BufferState.FREE
+        self.session = 0
+        self.valid_bytes = 0
+
+    def valid(self) -> memoryview:
+        """Return the bytes that CUPTI filled, to be released before the buffer is given back."""
+        return memoryview(self._memory)[: self.valid_bytes]
+
+    def clear(self) -> None:
+        """Set to 0 what CUPTI filled."""
+        ctypes.memset(self.address, 0, self.valid_bytes)
+        self.valid_bytes = 0
+
+
+class BufferPool:
+    """All buffers of the process. Takes no lock: `lend` and `take_back` run inside CUPTI, on threads of its choice.
+
+    Attributes:
+        size_bytes: size of each buffer.
+        strange: completions of memory that was never lent, or was given back before.
+        refused: requests for which there was no memory.
+    """
+
+    def __init__(self, size_bytes: int = BUFFER_BYTES) -> None:
+        """Make an empty pool.
+
+        Args:
+            size_bytes: size of each buffer, whole pages.
+        """
+        self.size_bytes = size_bytes
+        self.strange = 0
+        self.refused = 0
+        self._free: deque[Buffer] = deque()
+        self._all: dict[int, Buffer] = {}
+
+    def reserve(self, n: int) -> None:
+        """Have at least n buffers ready. Not inside CUPTI.
+
+        Raises:
+            OSError: there is no memory.
+        """
+        while len(self._free) < n:
+            self._free.append(self._new())
+
+    def lend(self, session: int) -> Buffer | None:
+        """Give a cleared buffer to CUPTI; None where there is no memory for one. Inside CUPTI, any thread."""
+        try:
+            buffer = self._free.popleft()
+        except IndexError:
+            try:
+                buffer = self._new()
+            except (OSError, MemoryError):
+                self.refused += 1
+                return None
+        buffer.session = session
+        buffer.state = BufferState.LENT
+        return buffer
+
+    def take_back(self, address: int, valid_bytes: int) -> Buffer | None:
+        """Take a buffer from CUPTI, with what it holds; None for one that is not lent. Inside CUPTI, any thread."""
+        buffer = self._all.get(address)
+        if buffer is None or buffer.state is not BufferState.LENT:
+            self.strange += 1
+            return None
+        buffer.valid_bytes = min(valid_bytes, self.size_bytes)
+        buffer.state = BufferState.FILLED
+        return buffer
+
+    def give_back(self, buffer: Buffer) -> None:
+        """Clear a decoded buffer, for the next request. Not inside CUPTI."""
+        buffer.clear()
+        buffer.state = BufferState.FREE
+        self._free.append(buffer)
+
+    def trim(self, n: int) -> None:
+        """Return the memory of free buffers beyond n to the system. Not inside CUPTI."""
+        while len(self._free) > n:
+            try:
+                buffer = self._free.pop()
+            except IndexError:  # CUPTI was quicker
+                return
+            del self._all[buffer.address]
+
+    def lent(self, session: int) -> int:
+        """Return how many buffers of a session CUPTI holds."""
+        return sum(one.state is BufferState.LENT and one.session == session for one in list(self._all.values()))
+
+    def states(self) -> Counter[BufferState]:
+        """Count the buffers by owner."""
+        return Counter(one.state for one in list(self._all.values()))
+
+    def _new(self) -> Buffer:
+        buffer = Buffer(self.size_bytes)
+        self._all[buffer.address] = buffer
+        return buffer
+
+
+class PythonExchange:
+    """Implements `cuda_cupti.exchange.Exchange`. The functions take no lock: what they do is one step each under the GIL.
+
+    Attributes:
+        requested, completed: as there.
+        pool: the buffers.
+    """
+
+    def __init__(self, pool: BufferPool | None = None) -> None:
+        """Make the functions, which nobody calls yet."""
+        self.pool = pool or BufferPool()
+        self.requested: Any = BufferRequested(self._requested)
+        self.completed: Any = BufferCompleted(self._completed)
+        self._items: SimpleQueue[Buffer | int] = SimpleQueue()
+        self._late: list[Buffer] = []
+        self._session = 0
+        self._open = False
+
+    @property
+    def strange(self) -> int:
+        """Completions of memory that was not lent, or was given back before."""
+        return self.pool.strange
+
+    @property
+    def refused(self) -> int:
+        """Requests for which there was no memory."""
+        return self.pool.refused
+
+    def begin(self) -> int:
+        """Start a session; see `Exchange.begin`.
+
+        Raises:
+            OSError: there is no memory for buffers.
+        """
+        while self._late:
+            self.pool.give_back(self._late.pop())
+        while not self._items.empty():  # a session that was not decoded to its end
+            if isinstance(item := self._items.get(), Buffer):
+                self.pool.give_back(item)
+        self.pool.reserve(READY_BUFFERS)
+        self._session += 1
+        self._open = True
+        return self._session
+
+    def end(self) -> None:
+        """End the session; see `Exchange.end`."""
+        self._open = False
+        self.pool.trim(KEPT_BUFFERS)
+
+    def next(self) -> Buffer | int:
+        """Wait for a completed buffer or a signal."""
+        return self._items.get()
+
+    def post(self, signal: int) -> None:
+        """Send a signal."""
+        self._items.put(signal)
+
+    def give_back(self, buffer: FilledBuffer) -> None:
+        """Clear a decoded buffer, for the next request."""
+        if isinstance(buffer, Buffer):
+            self.pool.give_back(buffer)
+
+    def lent(self, session: int) -> int:
+        """Return how many buffers of a session CUPTI holds."""
+        return self.pool.lent(session)
+
+    def states(self) -> Counter[BufferState]:
+        """Count the buffers by owner."""
+        return self.pool.states()
+
+    # -- inside CUPTI -------------------------------------------------------------------------------------------------
+
+    def _requested(self, buffer: Any, size_bytes: Any, most_records: Any) -> None:
+        lent, interrupted = None, False
+        try:
+            lent = self.pool.lend(self._session)
+        except BaseException:  # noqa: BLE001  # a user's Ctrl-C, on their thread, which ctypes would swallow
+            interrupted = True
+            lent = lent or self.pool.lend(self._session)
+        most_records[0] = 0  # as many as fit
+        size_bytes[0] = 0 if lent is None else self.pool.size_bytes
+        buffer[0] = None if lent is None else lent.address
+        if interrupted:
+            self._pass_on_interrupt()
+
+    def _completed(self, context: object, stream: int, address: int | None, size_bytes: int, valid_bytes: int) -> None:
+        buffer = None
+        try:
+            buffer = self.pool.take_back(address or 0, valid_bytes)
+            self._pass_on(buffer)
+        except BaseException:  # noqa: BLE001  # as above
+            if buffer is None:
+                buffer = self.pool.take_back(address or 0, valid_bytes)
+                self._pass_on(buffer)
+            self._pass_on_interrupt()
+
+    def _pass_on(self, buffer: Buffer | None) -> None:
+        if buffer is None:
+            return
+        if self._open and buffer.session == self._session:
+            self._items.put(buffer)
+        else:
+            self._late.append(buffer)
+
+    def _pass_on_interrupt(self) -> None:
+        if self._open:
+            self._items.put(INTERRUPTED)
