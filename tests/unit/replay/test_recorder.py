@@ -156,7 +156,7 @@ class Talkative(Session):
         ]
 
     def kernels(self) -> list[GenericTraceActivity]:
-        return [replace(one, metadata={"source": "/opt/secret/kernels/mm.py"}) for one in super().kernels()]
+        return [replace(one, metadata={"source": "/srv/secret/kernels/mm.py"}) for one in super().kernels()]
 
 
 def ranges(*names: str, is_user: bool = True) -> HostRanges:
