@@ -21,6 +21,7 @@ NAMES = (
     "guard",
     "delivery",
     "ranges",
+    "continuous",
     "functions",
     "averages",
     "analyses",

@@ -73,9 +73,9 @@ def so_far(queues: Sequence[Queue], keeper: Keeper | None, since_ticks: int) -> 
         return [(queue.copied(), blocks) for blocks, _, queue in copies], None, sum(n for _, n, _ in copies)
     with keeper.lock:  # nobody gets a new chunk meanwhile, so the blocks are only taken note of
         parts = [(queue.copied(), blocks) for queue, blocks in keeper.remains.open_ranges()]
-        held = [(queue.blocks_now(), queue.copied()) for queue in keeper.queues()]
+        queues, left_out = keeper.queues_since(since_ticks)
+        held = [(queue.blocks_now(), queue.copied()) for queue in queues]
         gone = keeper.gone()
-    left_out = 0
     for blocks, queue in held:
         closed, early = copied(blocks, since_ticks)
         parts.append((queue, closed))

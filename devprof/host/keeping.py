@@ -39,11 +39,12 @@ _MEMORY_ROW_BYTES = 64
 
 @dataclass(slots=True)
 class _Chunk:
-    """A full queue, and what it comes to."""
+    """A full queue, what it comes to, and when the last of its events ended; None: that is not known, or some are open."""
 
     queue: Queue
     records: int
     size_bytes: int
+    ended_ticks: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +138,22 @@ class Keeper:
         with self.lock:
             self._take_of_the_dead()
             return [*(chunk.queue for chunk in self._chunks), *self._current.values()]
+
+    def queues_since(self, ticks: int) -> tuple[list[Queue], int]:
+        """Return the chunks with events that had not ended before a time, and how many events are in the others."""
+        from devprof.host.letting_go import ended_ticks
+
+        with self.lock:
+            self._take_of_the_dead()
+            late, early = [], 0
+            for chunk in self._chunks:
+                if chunk.ended_ticks is None:
+                    chunk.ended_ticks = ended_ticks(chunk.queue)
+                if chunk.ended_ticks is not None and chunk.ended_ticks < ticks:
+                    early += chunk.records
+                else:
+                    late.append(chunk.queue)
+            return [*late, *self._current.values()], early
 
     def gone(self) -> Gone:
         """Return what is known of the others."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from devprof.model import ActivityType
 from devprof.store.spill import SpillFile
 from devprof.store.totals import Totals
 
-__all__ = ["MAX_OPEN", "Remains", "label_totals", "spilled"]
+__all__ = ["MAX_OPEN", "Remains", "ended_ticks", "label_totals", "spilled"]
 
 Longs = npt.NDArray[np.int64]
 
@@ -62,22 +62,33 @@ class Remains:
     def take(self, queue: Queue) -> int:
         """Take over what is to be remembered of a chunk; return how many events are gone with it, and before."""
         seal_all(queue, is_over=False)
-        columns = [_columns(block) for block in queue.blocks]
-        latest = [int(starts.max()) for starts, _, _ in columns if len(starts)]
-        if queue.memory:
-            latest.append(int(np.frombuffer(bytes(queue.memory), np.int64)[::MEMORY_WORDS].max()))
-        self.through_ticks = max([self.through_ticks, *latest])
+        counts = [min(block.next, BLOCK_SIZE) for block in queue.blocks]
+        starts = _joined([block.starts for block in queue.blocks], counts, np.int64)
+        ends = _joined([block.ends for block in queue.blocks], counts, np.int64)
+        self._see(starts, queue)
+        # what lasts longer than all that is gone is what later ranges are in; one without a start is no range yet
+        lasting = np.flatnonzero((ends > self.through_ticks) | ((ends == OPEN) & (starts != OPEN)))
+        if len(lasting):
+            first = np.cumsum([0, *counts])
+            for at in lasting.tolist():
+                number = int(np.searchsorted(first, at, side="right")) - 1
+                self._open.append(_Open(queue, queue.blocks[number], at - int(first[number])))
+        if self.totals is not None:
+            labels = _joined([block.labels for block in queue.blocks], counts, np.int32)
+            gone = starts != OPEN
+            gone[lasting] = False
+            label_totals(self.totals, queue.labels, labels[gone], (ends - starts)[gone])
         # counted here: when the chunk was full, its thread may still have been entering a range of it
-        n_gone = sum(len(starts) for starts, _, _ in columns) + len(queue.memory) // (8 * MEMORY_WORDS)
-        for block, (starts, ends, labels) in zip(queue.blocks, columns, strict=True):
-            # what lasts longer than all that is gone is what later ranges are in
-            lasting = (starts != OPEN) & ((ends == OPEN) | (ends > self.through_ticks))
-            self._open += [_Open(queue, block, at) for at in np.flatnonzero(lasting).tolist()]
-            n_gone -= int(np.count_nonzero(lasting))
-            gone = (starts != OPEN) & ~lasting
-            if self.totals is not None:
-                label_totals(self.totals, queue.labels, labels[gone], (ends - starts)[gone])
-        return n_gone + self._let_go_ended()
+        n_memory = len(queue.memory) // (8 * MEMORY_WORDS)
+        return len(starts) + n_memory - len(lasting) + self._let_go_ended()
+
+    def _see(self, starts: Longs, queue: Queue) -> None:
+        """Know how far the gap reaches."""
+        if len(starts):
+            self.through_ticks = max(self.through_ticks, int(starts.max()))
+        if queue.memory:
+            ticks = np.frombuffer(bytes(queue.memory), np.int64)[::MEMORY_WORDS]
+            self.through_ticks = max(self.through_ticks, int(ticks.max()))
 
     def open_ranges(self) -> list[tuple[Queue, list[Closed]]]:
         """Return the ranges that are remembered, each thread's in the order of entering, as queues and what is in them."""
@@ -111,6 +122,17 @@ class Remains:
                 stay.append(one)
         self._open = stay
         return gone
+
+
+def ended_ticks(queue: Queue) -> int | None:
+    """Return when the last event of a full chunk ended; None where a range is open."""
+    seal_all(queue, is_over=False)
+    counts = [min(block.next, BLOCK_SIZE) for block in queue.blocks]
+    ends = _joined([block.ends for block in queue.blocks], counts, np.int64)
+    if len(ends) and ends.min() == OPEN:
+        return None
+    memory = np.frombuffer(bytes(queue.memory), np.int64)[::MEMORY_WORDS]
+    return max(int(ends.max(initial=0)), int(memory.max(initial=0)))
 
 
 def label_totals(totals: Totals, labels: Numbered, label: npt.NDArray[np.int32], duration: Longs) -> None:
@@ -163,15 +185,10 @@ def _bring_ends(before: Any, now: Any) -> None:
     new[late] = old[late]
 
 
-def _columns(block: Block) -> tuple[Longs, Longs, npt.NDArray[np.int32]]:
-    """Return starts, ends and labels of a block that is sealed."""
-    count = min(block.next, BLOCK_SIZE)
-    starts, ends, labels = cast("tuple[memoryview, ...]", (block.starts, block.ends, block.labels))
-    return (
-        np.frombuffer(starts, np.int64, count),
-        np.frombuffer(ends, np.int64, count),
-        np.frombuffer(labels, np.int32, count),
-    )
+def _joined(columns: list[Any], counts: list[int], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Return one column of blocks that are sealed, the first `count` of each."""
+    parts = [np.frombuffer(column, dtype, count) for column, count in zip(columns, counts, strict=True)]
+    return np.concatenate(parts) if parts else np.zeros(0, dtype)
 
 
 def _one_row(one: _Open) -> tuple[bytes, bytes, bytes, bytes]:
