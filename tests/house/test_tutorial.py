@@ -131,5 +131,5 @@ def test_the_mistake_is_warned_of_at_the_end_of_an_ordinary_profile(broken: Path
 def test_the_mistake_is_named_by_the_conformance_kit(broken: Path) -> None:
     words = ["-m", "pytest", "-p", "no:cacheprovider", "-k", "c402 and not torch"]
     printed = run(*words, folder=broken, expected=1)
-    (finding,) = re.findall(r"^C402 .*?#c402\n", printed, re.DOTALL | re.MULTILINE)
+    (finding,) = re.findall(r"^C402 .*?--explain C402\n", printed, re.DOTALL | re.MULTILINE)
     shows("pytest -k c402, broken", finding)
