@@ -68,7 +68,7 @@ def test_a_block_that_is_well_is_taken(generation: int) -> None:
         {"n_metadata": 1, "metadata": _columns(key=None)},
         {"n_metadata": 1, "metadata": _columns(kind=5)},
         {"n_metadata": 1, "metadata": _columns(kind=-1)},
-        {"n_metadata": 1, "metadata": _columns(kind=4, width=0)},
+        {"n_metadata": 1, "metadata": _columns(kind=0, width=0)},
         {"n_metadata": 1, "metadata": _columns(kind=4, width=-1)},
         {"rows": 2**20, "n_metadata": 1, "metadata": _columns(kind=4, width=2**31 - 1)},
         {"n_counters": 1},

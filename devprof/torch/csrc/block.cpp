@@ -95,7 +95,8 @@ bool Block::canBeCopied(const DevprofBlock& given) {
   constexpr uint64_t most_values = uint64_t{1} << 40;
   const auto fits = [&](const DevprofColumn* columns, uint64_t n, bool counters) {
     return n == 0 || (n <= most_columns && columns != nullptr && std::all_of(columns, columns + n, [&](const auto& one) {
-      const bool wide = one.width > 0 && given.rows * static_cast<uint64_t>(one.width) <= most_values;
+      const bool counted = one.kind == 4 ? one.width >= 0 : one.width == 1; // lists may all be empty: a width of 0
+      const bool wide = counted && given.rows * static_cast<uint64_t>(one.width) <= most_values;
       return one.key != nullptr && wide && (counters ? one.kind == 1 : one.kind >= 0 && one.kind <= 4);
     }));
   };
