@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +10,7 @@ from typing import Annotated
 import typer
 
 from devprof.cli.output import Json, print_json
-from devprof.errors import UsageError
+from devprof.errors import CaptureError, UsageError
 from devprof.trigger import Answer, CaptureRequest
 from devprof.trigger import attach as attach_to
 from devprof.trigger import listening as who_listens
@@ -69,6 +70,8 @@ def attach(
         record_shapes=record_shapes,
         profile_memory=profile_memory,
     )
+    if output is not None:
+        _check_place(output)
     answer = attach_to(pid, request, lambda: typer.echo(f"process {pid} records ...", err=True))
     path = _moved(answer, output)
     if as_json:
@@ -111,10 +114,23 @@ def _moved(answer: Answer, output: Path | None) -> Path:
     target = output.absolute()
     if not target.name.endswith(ending):  # the program could not write what was asked for, and said so
         target = target.with_name(target.name.removesuffix(_format(output)) + ending)
-    if not target.parent.is_dir():
-        raise UsageError(f"there is no directory {target.parent}; the trace is {path}")
-    shutil.move(path, target)
+    try:
+        _check_place(target)
+        shutil.move(path, target)
+    except (OSError, UsageError) as error:
+        raise CaptureError(f"the trace is {path}; it could not be moved: {error}") from error
     return target
+
+
+def _check_place(target: Path) -> None:
+    """Refuse what cannot be written to, before anything is recorded."""
+    folder = target.absolute().parent
+    if not folder.is_dir():
+        raise UsageError(f"there is no directory {folder}; make it first")
+    if target.is_dir():
+        raise UsageError(f"{target} is a directory; name a file in it")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"no permission to make a file in {folder}")
 
 
 def _summary(answer: Answer) -> str:

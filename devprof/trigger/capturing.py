@@ -91,6 +91,7 @@ class Capture:
         gate = None if self.request.steps is None else StepGate(self.request.steps, self._wake)
         GUEST.enter(lambda: self.leave("program"))
         try:
+            self._folder.check()
             return self._record(self._profile(), gate, recording)
         finally:
             self._steps.gate = None

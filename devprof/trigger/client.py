@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from devprof.errors import CaptureError, SessionError, UsageError
-from devprof.trigger.places import address_of, addresses, check_private
+from devprof.trigger.places import address_of, addresses, check_private, owner_of
 from devprof.trigger.request import Answer, CaptureRequest
 from devprof.trigger.wire import VERSION, peer_of, receive, send
 
 __all__ = ["Attached", "Listening", "attach", "listening"]
 
 _CONNECT_S = 5.0
+_RETRY_S = 0.02
 _HOW = (
     "a program opts in with DEVPROF_ON_DEMAND=1 in its environment (it takes effect with `import torch`, or with the first use "
     "of a name of devprof), or with devprof.on_demand() in its code"
@@ -129,8 +131,7 @@ def _connected(pid: int) -> socket.socket:
         raise UsageError(f"process {pid} is not listening: {_HOW}") from None
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        connection.settimeout(_CONNECT_S)
-        connection.connect(str(address.path))
+        _connect(connection, address.path)
         peer = peer_of(connection)
     except FileNotFoundError:
         connection.close()
@@ -152,20 +153,32 @@ def _connected(pid: int) -> socket.socket:
 
 
 def _check_owner(pid: int) -> None:
-    with suppress(OSError):
-        owner = Path(f"/proc/{pid}").stat().st_uid
-        if owner != os.geteuid():
-            raise UsageError(
-                f"process {pid} belongs to user {owner}; only that user can attach, and this is user {os.geteuid()}"
-            )
+    owner = owner_of(pid)
+    if owner is not None and owner != os.geteuid():
+        raise UsageError(
+            f"process {pid} belongs to user {owner}; only that user can attach, and this is user {os.geteuid()}"
+        )
 
 
 def _answers(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection, suppress(OSError):
-        connection.settimeout(_CONNECT_S)
-        connection.connect(str(path))
+        _connect(connection, path)
         return True
     return False
+
+
+def _connect(connection: socket.socket, path: Path) -> None:
+    """Connect, and wait where others do: a Unix socket refuses who finds its queue full, unless he waits without a limit."""
+    deadline_s = time.monotonic() + _CONNECT_S
+    connection.settimeout(_CONNECT_S)
+    while True:
+        try:
+            connection.connect(str(path))
+            return
+        except BlockingIOError:
+            if time.monotonic() > deadline_s:
+                raise TimeoutError(f"too many others wait for it, still after {_CONNECT_S:g} s") from None
+            time.sleep(_RETRY_S)
 
 
 def _command(pid: int) -> str:

@@ -17,7 +17,7 @@ class Folder:
     """Writes files into a folder: whole or not at all, over nothing that is there, never anywhere else.
 
     Args:
-        path: the folder; it is made when the first file is written, for this user only.
+        path: the folder; it is made for the first capture, for this user only.
         now_ns: gives the time in the names, Unix ns.
     """
 
@@ -36,15 +36,25 @@ class Folder:
             UsageError: the folder cannot be made or written to.
             OSError: the disk is full, or the like; nothing is left behind.
         """
-        try:
-            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            scratch = tempfile.TemporaryDirectory(prefix=".partial-", dir=self.path)
-        except OSError as error:
-            raise UsageError(f"the folder for captures cannot be written to: {error}") from error
-        with scratch as inside:  # mode 0700 and a name that nobody can guess: no link can wait there
+        with self._scratch() as inside:  # mode 0700 and a name that nobody can guess: no link can wait there
             partial = Path(inside) / f"trace{ending}"
             write(partial)
             return self._named(partial, ending)
+
+    def check(self) -> None:
+        """Say now what `write` would find out at the end: that nothing can be written here.
+
+        Raises:
+            UsageError: the folder cannot be made or written to.
+        """
+        self._scratch().cleanup()
+
+    def _scratch(self) -> tempfile.TemporaryDirectory[str]:
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return tempfile.TemporaryDirectory(prefix=".partial-", dir=self.path)
+        except OSError as error:
+            raise UsageError(f"the folder for captures cannot be written to: {error}") from error
 
     def _named(self, partial: Path, ending: str) -> Path:
         """Give a whole file its name; one that is taken is never replaced."""

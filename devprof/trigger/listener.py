@@ -18,7 +18,7 @@ from typing import Any, Self
 from devprof.errors import DevprofError, SessionError, UsageError
 from devprof.trigger.capturing import Capture
 from devprof.trigger.folder import Folder
-from devprof.trigger.places import address_of, check_private, sweep
+from devprof.trigger.places import address_of, make_private, sweep
 from devprof.trigger.request import CaptureRequest
 from devprof.trigger.steps import Steps
 from devprof.trigger.wire import VERSION, peer_of, receive, send
@@ -29,6 +29,7 @@ log = logging.getLogger("devprof.trigger")
 
 DEFAULT_FOLDER = "devprof-traces"
 MAX_S = 60.0
+_QUEUE = 64  # clients that may wait
 _REQUEST_S = 2.0  # for a client to say what it wants
 _ANSWER_S = 5.0  # for a client to take what it is told
 _EXIT_S = 30.0  # for a capture to be written when the program ends
@@ -113,8 +114,7 @@ class Listener:
                 raise UsageError(
                     "captures on demand need Linux: the kernel has to say who is at the other end of a socket"
                 )
-            address.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            check_private(address.path.parent)
+            make_private(address.path.parent)
             sweep()
             self._server, self._address = _bound(address.path), address.path
             threading.Thread(target=self._listen, args=(self._server,), name="devprof-on-demand", daemon=True).start()
@@ -235,7 +235,7 @@ def _bound(path: Path) -> socket.socket:
             path.unlink()  # of the program that this process ran before it became another one by exec
         server.bind(str(path))
         path.chmod(0o600)
-        server.listen(4)
+        server.listen(_QUEUE)
     except BaseException:
         server.close()
         raise
@@ -307,10 +307,19 @@ def start_if_asked() -> None:
     if asked in ("", "0") or _listener is not None:
         return
     try:
-        limit = os.environ.get("DEVPROF_ON_DEMAND_MAX_S")
-        on_demand(None if asked == "1" else asked, max_seconds=float(limit) if limit else None)
+        on_demand(None if asked == "1" else asked, max_seconds=_limit_in_environment())
+    except UsageError as error:
+        log.warning("devprof does not listen for `devprof attach`: %s", error)
     except Exception:  # whatever it is, the program matters more
         log.warning("devprof does not listen for `devprof attach`", exc_info=True)
+
+
+def _limit_in_environment() -> float | None:
+    text = os.environ.get("DEVPROF_ON_DEMAND_MAX_S", "")
+    try:
+        return float(text) if text else None
+    except ValueError:
+        raise UsageError(f"DEVPROF_ON_DEMAND_MAX_S is {text!r}; expected seconds") from None
 
 
 def _count_steps_of_torch() -> None:

@@ -11,9 +11,19 @@ from typing import NamedTuple
 
 from devprof.errors import UsageError
 
-__all__ = ["Address", "address_of", "addresses", "check_private", "runtime_dir", "start_ticks", "sweep"]
+__all__ = [
+    "Address",
+    "address_of",
+    "addresses",
+    "check_private",
+    "make_private",
+    "owner_of",
+    "runtime_dir",
+    "start_ticks",
+    "sweep",
+]
 
-_NAME = re.compile(r"(\d+)-(\d+)\.sock", re.ASCII)
+_NAME = re.compile(r"(\d+)-(\d+)-(\d+)\.sock", re.ASCII)  # process, start, where it has that number
 _LONGEST_ADDRESS = 107  # bytes that a Unix socket's path may have
 
 
@@ -52,6 +62,27 @@ def start_ticks(pid: int) -> int | None:
     return int(text.rpartition(b")")[2].split()[19])
 
 
+def _numbering() -> int:
+    """Return which name space this process has its number in: containers may share the folder, and not their processes."""
+    try:
+        return Path("/proc/self/ns/pid").stat().st_ino
+    except OSError:  # a kernel without name spaces
+        return 0
+
+
+def owner_of(pid: int) -> int | None:
+    """Return which user a process runs as, or None where there is no such process.
+
+    The owner of ``/proc/PID`` would not do: that is root where the process cannot be looked into.
+    """
+    try:
+        text = Path(f"/proc/{pid}/status").read_bytes()
+    except OSError:
+        return None
+    found = re.search(rb"^Uid:\s+\d+\s+(\d+)", text, re.MULTILINE)  # real, effective
+    return None if found is None else int(found[1])
+
+
 def address_of(pid: int) -> Address | None:
     """Return where a process listens, if it does; None where there is no such process.
 
@@ -61,13 +92,30 @@ def address_of(pid: int) -> Address | None:
     started = start_ticks(pid)
     if started is None:
         return None
-    path = runtime_dir() / f"{pid}-{started}.sock"
+    path = runtime_dir() / f"{pid}-{started}-{_numbering()}.sock"
     if len(os.fsencode(path)) > _LONGEST_ADDRESS:
         raise UsageError(
             f"{path} is longer than the {_LONGEST_ADDRESS} bytes that a socket's path may have; set DEVPROF_RUNTIME_DIR to a "
             "shorter folder, here and for `devprof attach`"
         )
     return Address(path, pid, started)
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder for this user only; one that is there must be that.
+
+    Raises:
+        UsageError: it cannot be made, or anybody else could look or write into it.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except FileExistsError:
+        pass  # a file, or a link to nowhere: refused below
+    except OSError as error:
+        raise UsageError(
+            f"the folder of sockets cannot be made: {error}. Set DEVPROF_RUNTIME_DIR to a folder of your own"
+        ) from error
+    check_private(folder)
 
 
 def check_private(folder: Path) -> None:
@@ -98,16 +146,23 @@ def addresses() -> list[Address]:
         names = sorted(entry.name for entry in folder.iterdir())
     except FileNotFoundError:
         return []
-    found = [Address(folder / name, int(match[1]), int(match[2])) for name in names if (match := _NAME.fullmatch(name))]
-    return [one for one in found if start_ticks(one.pid) == one.start_ticks]
+    found = (_ours(folder / name) for name in names)
+    return [one for one in found if one is not None and start_ticks(one.pid) == one.start_ticks]
 
 
 def sweep() -> None:
     """Remove the sockets of processes that are gone. The folder must have been checked."""
-    folder = runtime_dir()
     with suppress(OSError):
-        for entry in folder.iterdir():
-            match = _NAME.fullmatch(entry.name)
-            if match and start_ticks(int(match[1])) != int(match[2]):
+        for path in runtime_dir().iterdir():
+            one = _ours(path)
+            if one is not None and start_ticks(one.pid) != one.start_ticks:
                 with suppress(OSError):
-                    entry.unlink()
+                    path.unlink()
+
+
+def _ours(path: Path) -> Address | None:
+    """Return what a socket's name says; None for other files, and for another container's sockets."""
+    match = _NAME.fullmatch(path.name)
+    if match is None or int(match[3]) != _numbering():
+        return None
+    return Address(path, int(match[1]), int(match[2]))

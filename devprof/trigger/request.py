@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -14,6 +13,7 @@ __all__ = ["FORMATS", "Answer", "CaptureRequest"]
 FORMATS = (".devprof", ".json", ".json.gz")
 """Ends of the names that a capture can have."""
 
+_MOST_SECONDS = 1e9  # any program allows less; what is longer may not even fit a float
 _MOST_STEPS = 1_000_000
 _MOST_ACTIVITIES = 32
 _LONGEST_ACTIVITY = 200
@@ -44,12 +44,12 @@ class CaptureRequest:
         seconds, steps = self.seconds, self.steps
         if seconds is None and steps is None:
             raise UsageError("say how long: seconds, steps, or both")
-        if seconds is not None and not (_is_number(seconds) and math.isfinite(seconds) and seconds > 0):
-            raise UsageError(f"seconds is {seconds!r}; expected a number above 0")
+        if seconds is not None and not (_is_number(seconds) and 0 < seconds <= _MOST_SECONDS):
+            raise UsageError(f"seconds is {seconds!r:.200}; expected a number above 0")
         if steps is not None and not (type(steps) is int and 0 < steps <= _MOST_STEPS):
-            raise UsageError(f"steps is {steps!r}; expected a whole number from 1 to {_MOST_STEPS}")
+            raise UsageError(f"steps is {steps!r:.200}; expected a whole number from 1 to {_MOST_STEPS}")
         if self.format not in FORMATS:
-            raise UsageError(f"format is {self.format!r}; expected one of {', '.join(FORMATS)}")
+            raise UsageError(f"format is {self.format!r:.200}; expected one of {', '.join(FORMATS)}")
         names = self.activities
         if len(names) > _MOST_ACTIVITIES or not all(
             isinstance(n, str) and 0 < len(n) <= _LONGEST_ACTIVITY for n in names

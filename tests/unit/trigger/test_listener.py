@@ -8,7 +8,7 @@ import socket
 import stat
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import pytest
 
 import devprof
 from devprof.capture.guest import GUEST
-from devprof.errors import CaptureError, SessionError, UsageError
+from devprof.errors import SessionError, UsageError
 from devprof.trigger import Answer, CaptureRequest, attach, listening
 from devprof.trigger.client import Attached
 from devprof.trigger.listener import Listener
@@ -185,6 +185,7 @@ def test_what_the_program_does_not_allow_is_refused_in_words(
         b'{"version": 1, "request": {"seconds": true}}\n',
         b'{"version": 1, "request": {"seconds": NaN}}\n',
         b'{"version": 1, "request": {"seconds": 1e999}}\n',
+        b'{"version": 1, "request": {"seconds": 1' + b"0" * 400 + b"}}\n",
         b'{"version": 1, "request": {"steps": 1.5}}\n',
         b'{"version": 1, "request": {"seconds": 1, "format": "/../../x.devprof"}}\n',
         b'{"version": 1, "request": {"seconds": 1, "with_stack": "yes"}}\n',
@@ -232,10 +233,30 @@ def test_a_socket_of_another_process_is_not_spoken_to(listen: Made, monkeypatch:
 def test_a_folder_that_cannot_be_written_to_is_told_and_the_slot_is_free(listen: Made, tmp_path: Path) -> None:
     listen()
     (tmp_path / "traces").write_text("a file")
-    with pytest.raises(CaptureError, match="the folder for captures cannot be written to"):
+    with pytest.raises(UsageError, match="the folder for captures cannot be written to"):
         attach(PID, CaptureRequest(seconds=0.01))
     (tmp_path / "traces").unlink()
     assert attach(PID, CaptureRequest(seconds=0.01)).ended_by == "time"
+
+
+def test_a_thousand_who_only_knock_and_sixty_who_never_finish_keep_nobody_out(
+    listen: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("devprof.trigger.listener._REQUEST_S", 0.01)
+    address = listen().address
+    assert address is not None
+    for _ in range(1000):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+            client.connect(str(address))
+    with ExitStack() as held:
+        for _ in range(60):
+            client = held.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+            client.connect(str(address))
+            client.sendall(b'{"version"')
+        assert [one.pid for one in listening()] == [PID]
+        assert attach(PID, CaptureRequest(seconds=0.01)).ended_by == "time"
+    devprof_s = [one.name for one in threading.enumerate() if one.name.startswith("devprof-")]
+    assert devprof_s.count("devprof-on-demand") == 1
 
 
 def test_who_listens_is_listed_until_it_closes(listen: Made) -> None:

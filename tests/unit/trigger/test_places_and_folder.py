@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from devprof.errors import UsageError
 from devprof.trigger.folder import Folder
-from devprof.trigger.places import address_of, addresses, check_private, runtime_dir, start_ticks, sweep
+from devprof.trigger.places import (
+    address_of,
+    addresses,
+    check_private,
+    make_private,
+    owner_of,
+    runtime_dir,
+    start_ticks,
+    sweep,
+)
 
+NUMBERING = Path("/proc/self/ns/pid").stat().st_ino
 NOW_NS = 1_700_000_000_000_000_042
 
 
@@ -22,7 +33,7 @@ def _put(path: Path) -> None:
 def test_a_reused_process_id_has_another_address(sockets: Path) -> None:
     address = address_of(os.getpid())
     assert address is not None
-    assert address.path == sockets / f"{os.getpid()}-{start_ticks(os.getpid())}.sock"
+    assert address.path == sockets / f"{os.getpid()}-{start_ticks(os.getpid())}-{NUMBERING}.sock"
     assert start_ticks(os.getpid()) != start_ticks(1)
 
 
@@ -38,12 +49,48 @@ def test_a_process_whose_name_looks_like_fields_has_its_start_read(tmp_path: Pat
 
 def test_sockets_of_processes_that_are_gone_are_not_listed_and_are_swept(sockets: Path) -> None:
     sockets.mkdir(mode=0o700)
-    mine = f"{os.getpid()}-{start_ticks(os.getpid())}.sock"
-    for name in (mine, f"{os.getpid()}-1.sock", "4194305-7.sock", "notes.txt"):
+    mine = f"{os.getpid()}-{start_ticks(os.getpid())}-{NUMBERING}.sock"
+    for name in (mine, f"{os.getpid()}-1-{NUMBERING}.sock", f"4194305-7-{NUMBERING}.sock", "notes.txt"):
         (sockets / name).touch()
     assert [one.path.name for one in addresses()] == [mine]
     sweep()
     assert {path.name for path in sockets.iterdir()} == {mine, "notes.txt"}
+
+
+def test_sockets_of_another_container_that_has_the_same_folder_are_left_alone(sockets: Path) -> None:
+    sockets.mkdir(mode=0o700)
+    for name in (theirs := {"4194305-7-1.sock", f"{os.getpid()}-{start_ticks(os.getpid())}-1.sock"}):
+        (sockets / name).touch()
+    assert addresses() == []
+    sweep()
+    assert {path.name for path in sockets.iterdir()} == theirs
+
+
+@pytest.mark.parametrize("there", ["a link to nowhere", "a file"])
+def test_what_cannot_be_a_folder_of_sockets_is_refused_in_words(sockets: Path, there: str) -> None:
+    if there == "a file":
+        sockets.touch()
+    else:
+        sockets.symlink_to("nowhere")
+    with pytest.raises(UsageError, match="expected a directory of user"):
+        make_private(sockets)
+    assert not (sockets.parent / "nowhere").exists()
+
+
+def test_a_folder_of_sockets_that_cannot_be_made_is_told_in_words() -> None:
+    with pytest.raises(UsageError, match=r"the folder of sockets cannot be made: .* Set DEVPROF_RUNTIME_DIR"):
+        make_private(Path("/proc/devprof"))
+
+
+def test_a_process_has_the_owner_that_it_runs_as_also_where_it_cannot_be_looked_into() -> None:
+    assert owner_of(os.getpid()) == os.geteuid()
+    assert owner_of(2**22 + 1) is None
+    hide = "import ctypes, os; ctypes.CDLL(None).prctl(4, 0); print(os.stat('/proc/self').st_uid, flush=True); input()"
+    hidden = subprocess.Popen([sys.executable, "-c", hide], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with hidden:
+        assert hidden.stdout is not None
+        assert hidden.stdout.readline() == b"0\n"  # the kernel says root
+        assert owner_of(hidden.pid) == os.geteuid()
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o770, 0o701, 0o704])
