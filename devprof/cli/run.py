@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -44,6 +45,12 @@ _Activity = Annotated[
     list[str] | None,
     typer.Option("--activity", "-a", help="What to record: cpu, cuda, a plugin's name; may be repeated."),
 ]
+_Ring = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE", help="Keep the latest part only: of the host, and of each plugin, SIZE bytes such as 64M."
+    ),
+]
 
 
 def run(
@@ -60,6 +67,7 @@ def run(
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 3 where records were lost or a plugin misbehaved.")
     ] = False,
+    ring: _Ring = None,
     top: Annotated[int, typer.Option(help="Rows of the table.", min=1)] = 20,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no table.")] = False,
     as_json: Json = False,
@@ -84,6 +92,7 @@ def run(
         profile_memory=profile_memory,
         with_modules=with_modules,
         with_flops=with_flops,
+        **_limits(ring),
     )
     if (rank := rank_here()) is not None:
         prof.add_metadata_json("distributedInfo", json.dumps(rank.as_dict()))
@@ -101,6 +110,20 @@ def run(
         typer.echo(f"devprof: {error}", err=True)
         code = code or 2
     raise typer.Exit(code or _verdict(prof, strict))
+
+
+def _limits(ring: str | None) -> dict[str, Any]:
+    """Return the options of a profile that keeps so many bytes.
+
+    Raises:
+        UsageError: the text is no size.
+    """
+    if ring is None:
+        return {}
+    found = re.fullmatch(r"(\d{1,15})\s*([kKmMgG]?)(?:i?B)?", ring.strip())
+    if found is None:
+        raise UsageError(f"--ring is {ring!r}; expected a number of bytes, such as 64M")
+    return {"when_full": "ring", "max_bytes": int(found[1]) << {"": 0, "k": 10, "m": 20, "g": 30}[found[2].lower()]}
 
 
 def _target(output: Path | None, program: Program) -> Path:
@@ -138,7 +161,7 @@ def _tell(prof: profile, target: Path, top: int, json_code: int | None) -> None:
         print_json({**facts, "averages": averages_as_rows(averages), "report": report and report.as_dict()}, err=True)
         return
     typer.echo(averages.table(sort_by=sort_key(averages), row_limit=top), err=True)
-    if report is not None and report.ledgers:
+    if report is not None and (report.ledgers or (report.host_events and any(report.host_events.lines()))):
         typer.echo(str(report), err=True)
     if not len(prof.trace):
         typer.echo("nothing was recorded: no op, no range and no device work; --with-stack records functions", err=True)

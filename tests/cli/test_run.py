@@ -238,12 +238,26 @@ def test_each_rank_writes_a_file_of_its_own(tmp_path: Path) -> None:
     ]
 
 
+def test_a_ring_keeps_the_latest_part_and_says_what_it_let_go(tmp_path: Path) -> None:
+    text = "import devprof\nfor number in range(20_000):\n    with devprof.record_function(f'step {number}'): pass\n"
+    (tmp_path / "program.py").write_text(text)
+    done = run("--host", "python", "-a", "cpu", "--ring", "1M", "program.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    trace = load(tmp_path / "program.devprof")
+    names = [trace.name_of(at) for at in range(len(trace))]
+    assert names == [f"step {number}" for number in range(20_000 - len(trace), 20_000)]
+    assert 500 < len(trace) < 15_000
+    assert f"host: produced 20000 = emitted {len(trace)} + dropped {20_000 - len(trace)}" in done.stderr
+
+
 WRONG = {
     "no file": (["absent.py"], "there is no file absent.py; for a module write `devprof run -m absent.py`"),
     "no module": (["-m", "absent"], "cannot run absent as a module: No module named absent"),
     "no format": (["-o", "out.doc", "program.py"], "nothing is known to write 'out.doc'"),
     "no folder": (["-o", "absent/out.json", "program.py"], "there is no directory"),
     "no host": (["--host", "java", "program.py"], "host is 'java'"),
+    "no size": (["--ring", "lots", "program.py"], "--ring is 'lots'; expected a number of bytes, such as 64M"),
+    "no room": (["--ring", "1k", "program.py"], "max_bytes is 1024; expected 65536 or more"),
 }
 
 
