@@ -1,6 +1,7 @@
 """A capture as immutable columns.
 
-Job: hold the events of one capture with their places, links, items and facts; save and load them.
+Job: hold the events of one capture with their places, links, items and facts; save and load them. Limits of what a recording
+keeps, sums of what it does not, a file for what does not fit into memory.
 In: batches in Unix ns with the rows and links that belong to them (`TraceBuilder`).
 Out: a `Trace`: read-only arrays, tables of texts, places and rows.
 Never: links, converts times, or makes an object per event.

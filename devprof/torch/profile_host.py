@@ -20,6 +20,7 @@ from devprof.capture.hosting import ProfileOptions, ProfilerStats, WantedActivit
 from devprof.capture.settings import with_limits
 from devprof.errors import SessionError, UsageError
 from devprof.store import Trace
+from devprof.store.limits import WhenFull
 from devprof.store.totals import NameTotal
 from devprof.torch.forwarding import RangeForwarder
 from devprof.torch.interpose import install
@@ -45,8 +46,10 @@ class TorchHost:
         """Make a host.
 
         Raises:
-            UsageError: an activity is unknown here, or an option is unknown to this torch.
+            UsageError: an activity or an option is unknown here or to this torch.
         """
+        if options.limits is not None and options.limits.when_full is WhenFull.TOTALS:
+            raise UsageError("when_full='totals' is for host='python'; torch keeps every record of its own")
         install()
         self.trace_id = ""
         self.stats = self._stats_of_finished = ProfilerStats()

@@ -105,3 +105,44 @@ def test_devprofs_own_host_sees_the_device_work_of_torchs_ops_under_its_ranges()
     assert report.ledgers["openreg"].device_work == report.ledgers["openreg"].linked > 0
     (mine,) = (row for row in prof.key_averages() if row.key == "mine" and row.device_type == "cpu")
     assert mine.device_time_total > 0
+
+
+def test_under_torch_limits_hold_for_a_plugins_records_and_torchs_own_are_all_there(said: Any) -> None:
+    facts = said(
+        """
+        import warnings, simland, torch, devprof
+        from devprof.errors import LossWarning, UsageError
+
+        x = torch.ones(8, device="openreg")
+        told, refused = {}, []
+        for options in ({"when_full": "ring"}, {"when_full": "stop"}, {"when_full": "spill"}):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", LossWarning)
+                with devprof.profile(activities=["cpu", "openreg"], host="torch", max_records=300, **options) as prof:
+                    for _ in range(1000):
+                        x.add_(x)
+                    for ask in (prof.snapshot, prof.totals):
+                        try:
+                            ask()
+                        except UsageError as error:
+                            refused.append(str(error).partition(":")[0])
+            ledger = prof.report.ledgers["openreg"]
+            trace = prof.trace
+            ops = [trace.name_of(at) for at in trace.of_type(devprof.ActivityType.CPU_OP)].count("aten::add_")
+            told[options["when_full"]] = (ledger.produced, ledger.emitted, dict(ledger.dropped), ledger.clean, ops)
+        try:
+            devprof.profile(activities=["cpu", "openreg"], host="torch", when_full="totals")
+        except UsageError as error:
+            refused.append(str(error))
+        simland.say(told=told, refused=refused)
+        """
+    )
+    (ring, stop, spill) = (facts["told"][how] for how in ("ring", "stop", "spill"))
+    assert (spill[0], spill[1], spill[2], spill[3]) == (spill[0], spill[0], {}, True)
+    assert (stop[1], stop[2], stop[3]) == (300, {"record limit reached": stop[0] - 300}, False)
+    assert (list(ring[2]), ring[3]) == (["let go for newer ones"], True)
+    assert 200 < ring[1] <= 300
+    assert ring[0] == ring[1] + sum(ring[2].values())
+    assert (ring[4], stop[4], spill[4]) == (1000, 1000, 1000)
+    assert facts["refused"][:2] == ["snapshot", "totals"]
+    assert "host='python'" in facts["refused"][-1]
