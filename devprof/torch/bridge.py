@@ -62,6 +62,8 @@ _SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
     "devprof_demangles": (c_int, (c_char_p,)),
     "devprof_stubs_set": (None, (c_void_p,)),
     "devprof_stubs_register": (c_int, (c_char_p, c_uint64)),
+    "devprof_stubs_of_another": (c_int, (c_char_p, c_uint64)),
+    "devprof_factory_of_another": (c_int, ()),
     "devprof_stubs_freed": (c_uint64, (c_void_p, c_uint64)),
     "devprof_stubs_drive": (c_int, (c_char_p, c_char_p, ctypes.POINTER(c_int))),
 }
@@ -159,6 +161,16 @@ class Bridge:
     def demangles(self, name: str) -> bool:
         """Say whether torch's tables would show `name` as another one."""
         return bool(self.lib.devprof_demangles(name.encode()))
+
+    def stubs_of_another(self) -> str:
+        """Return the C++ type of another backend's stubs, which torch's legacy profiler uses; empty: there are none."""
+        other = ctypes.create_string_buffer(256)
+        found = self.lib.devprof_stubs_of_another(other, len(other))
+        return other.value.decode("utf-8", "replace") if found else ""
+
+    def has_factory_of_another(self) -> bool:
+        """Say whether another backend registered a profiler with torch, which runs beside devprof's plugins."""
+        return bool(self.lib.devprof_factory_of_another())
 
     def mirror(self, push: int, pop: int) -> bool:
         """Have two C functions called at every push and pop; False when all eight slots are taken."""

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 
+from devprof.errors import BuildError
+from devprof.native import find
 from devprof.registry import discover
+from devprof.torch.bridge import bridge
+from devprof.torch.bridge_build import BRIDGE
 from devprof.torch.interpose import installed
 from devprof.torch.participants import backend_name, enabled
 
@@ -13,7 +17,7 @@ __all__ = ["examine"]
 
 def examine() -> list[tuple[bool, str]]:
     """Return what there is to say, in the order in which it matters: whether it is as it should be, and a sentence."""
-    return [_wrap(), _backend(), *_named()]
+    return [_wrap(), _backend(), *_named(), *_others()]
 
 
 def _wrap() -> tuple[bool, str]:
@@ -60,3 +64,24 @@ def _named() -> list[tuple[bool, str]]:
         (name in known, f"torch: {name!r} is enabled by name{'' if name in known else ', and there is no such plugin'}")
         for name in sorted(enabled())
     ]
+
+
+def _others() -> list[tuple[bool, str]]:
+    """Look for what another backend's own C++ code has put into torch's places; this needs the bridge, and builds none."""
+    try:
+        if find(BRIDGE) is None:
+            return [(False, "torch: whether another profiler is registered cannot be seen until the bridge is built")]
+        native = bridge()
+    except BuildError:  # said where the libraries are listed
+        return []
+    found = []
+    if native.has_factory_of_another():
+        found.append(
+            "torch: the backend has registered a profiler of its own with torch (a factory in C++). It runs beside devprof's "
+            "plugins, and a kernel that both deliver is there twice: leave one of them out"
+        )
+    if stubs := native.stubs_of_another():
+        found.append(
+            f"torch: another backend's stubs ({stubs}) are in the legacy profiler, which keeps one; a plugin's stubs stay out"
+        )
+    return [(False, one) for one in found]

@@ -5,6 +5,13 @@
 #include <cxxabi.h>
 #include <torch/csrc/profiler/stubs/base.h>
 
+#if __has_include(<torch/csrc/profiler/standalone/privateuse1_profiler.h>)
+#include <torch/csrc/profiler/standalone/privateuse1_profiler.h>
+#define DEVPROF_HAS_REGISTRY 1
+#else
+#define DEVPROF_HAS_REGISTRY 0
+#endif
+
 #include <atomic>
 #include <cstring>
 #include <mutex>
@@ -151,7 +158,29 @@ struct Stubs final : torch::profiler::impl::ProfilerStubs {
   }
 };
 
+Stubs& ourStubs() {
+  static Stubs& ours = *new Stubs; // torch keeps the pointer for ever
+  return ours;
+}
+
 } // namespace
+
+// 1 where another backend's stubs are in torch's one place for them; their type is copied to `other`.
+DEVPROF_EXPORT int devprof_stubs_of_another(char* other, uint64_t capacity) {
+  const auto* present = torch::profiler::impl::privateuse1Stubs();
+  if (present == nullptr || present == &ourStubs()) {
+    return 0;
+  }
+  const char* type = typeid(*present).name();
+  if (std::strstr(type, "DefaultStubs") != nullptr) { // torch's own placeholder, in an anonymous namespace of its profiler
+    return 0;
+  }
+  if (other != nullptr && capacity > 0) {
+    std::strncpy(other, type, capacity - 1);
+    other[capacity - 1] = '\0';
+  }
+  return 1;
+}
 
 // Null switches them off, for the interpreter's exit.
 DEVPROF_EXPORT void devprof_stubs_set(const DevprofStubs* python) {
@@ -161,22 +190,21 @@ DEVPROF_EXPORT void devprof_stubs_set(const DevprofStubs* python) {
 // Register with torch unless another backend has: torch keeps one pointer, the last one wins, and none is given back.
 // Returns 1 when ours are in place, 0 when another backend's are; its type is copied to `other`.
 DEVPROF_EXPORT int devprof_stubs_register(char* other, uint64_t capacity) {
-  static Stubs& ours = *new Stubs; // torch keeps the pointer for ever
-  const auto* present = torch::profiler::impl::privateuse1Stubs();
-  if (present == &ours) {
-    return 1;
-  }
-  const char* type = present == nullptr ? "" : typeid(*present).name();
-  // torch's own placeholder lives in an anonymous namespace of its profiler
-  if (present != nullptr && std::strstr(type, "DefaultStubs") == nullptr) {
-    if (other != nullptr && capacity > 0) {
-      std::strncpy(other, type, capacity - 1);
-      other[capacity - 1] = '\0';
-    }
+  if (devprof_stubs_of_another(other, capacity)) {
     return 0;
   }
-  torch::profiler::impl::registerPrivateUse1Methods(&ours);
+  torch::profiler::impl::registerPrivateUse1Methods(&ourStubs());
   return 1;
+}
+
+// 1 where another backend gave torch a factory of profilers; devprof's own goes to Kineto directly. 0: none, or a torch that has no
+// place for one. What others gave to Kineto directly cannot be asked.
+DEVPROF_EXPORT int devprof_factory_of_another() {
+#if DEVPROF_HAS_REGISTRY
+  return torch::profiler::impl::PrivateUse1ProfilerRegistry::instance().hasFactory() ? 1 : 0;
+#else
+  return 0;
+#endif
 }
 
 DEVPROF_EXPORT uint64_t devprof_stubs_freed(uint64_t* handles, uint64_t capacity) {
