@@ -7,7 +7,7 @@ import math
 from devprof.capture.hosting import ProfilerHost
 from devprof.errors import SessionError, UsageError
 from devprof.profiler.results import Results
-from devprof.profiler.runs import Run
+from devprof.profiler.runs import Run, refuse_in_hooks
 from devprof.store import Trace
 from devprof.store.totals import NameTotal
 
@@ -30,11 +30,12 @@ class Live(Results):
             seconds: length of the window, which ends now; None: all that is kept.
 
         Raises:
-            SessionError: nothing is being recorded at this moment.
+            SessionError: nothing is being recorded at this moment, or this is inside a plugin's hook.
             UsageError: `seconds` is not above zero, or torch records: it hands out nothing before it stops.
         """
-        if seconds is not None and not 0 < seconds < math.inf:
+        if seconds is not None and not (isinstance(seconds, int | float) and 0 < seconds < math.inf):
             raise UsageError(f"snapshot: seconds is {seconds!r}; expected more than 0, or None for all that is kept")
+        refuse_in_hooks("snapshot", "ask a profile what it waits to hear")
         self._check_recording("snapshot")
         return self._host.snapshot(seconds)
 
@@ -42,8 +43,10 @@ class Live(Results):
         """Return counts and times per name since the start, the greatest first, where ``when_full="totals"``; on any thread.
 
         Raises:
+            SessionError: this is inside a plugin's hook.
             UsageError: the profile keeps no totals.
         """
+        refuse_in_hooks("totals", "ask a profile what it waits to hear")
         return self._host.totals()
 
     def _check_recording(self, call: str) -> None:

@@ -40,15 +40,19 @@ PROFILES = _Profiles()
 """Held by the `devprof.profile` that runs, whatever its host."""
 
 
-def refuse_in_hooks(call: str) -> None:
+def refuse_in_hooks(call: str, what: str = "start, step or stop a profile") -> None:
     """Refuse to move a profile from inside of a plugin's hook, which the profile waits for.
+
+    Args:
+        call: what was called.
+        what: what a hook cannot do.
 
     Raises:
         SessionError: the calling thread is in a hook.
     """
     hook = hook_here()
     if hook:
-        raise SessionError(f"{call}() inside a plugin's {hook}; a hook cannot start, step or stop a profile")
+        raise SessionError(f"{call}() inside a plugin's {hook}; a hook cannot {what}")
 
 
 class Forked(Protocol):

@@ -130,8 +130,8 @@ def test_what_does_not_go_together_is_refused_in_words(options: dict[str, Any], 
         profile(host="python", activities=["cpu"], **options)
 
 
-@pytest.mark.parametrize("seconds", [0, -1, math.nan, math.inf])
-def test_a_snapshot_of_no_time_is_refused(seconds: float, noting: Any) -> None:
+@pytest.mark.parametrize("seconds", [0, -1, math.nan, math.inf, "5"])
+def test_a_snapshot_of_no_time_is_refused(seconds: Any, noting: Any) -> None:
     with profile() as prof, pytest.raises(UsageError, match="expected more than 0"):
         prof.snapshot(seconds)
 
@@ -153,6 +153,25 @@ def test_a_snapshot_is_refused_in_steps_that_are_not_recorded() -> None:
                 prof.snapshot()
             prof.step()
         assert prof.snapshot().facts["snapshot"] == {"seconds": None}
+
+
+def test_a_plugins_hook_cannot_ask_the_profile_that_waits_for_it() -> None:
+    said: list[str] = []
+
+    def flush_trace(logger: ActivityLogger) -> None:
+        for ask in (prof.snapshot, prof.totals):
+            try:
+                ask()
+            except SessionError as error:
+                said.append(str(error))
+
+    register(plugin_of(ScriptedProfiler("asking", methods={"flush_trace": flush_trace})), "asking")
+    try:
+        with profile(activities=["cpu", "asking"], host="python") as prof:
+            prof.snapshot()
+    finally:
+        unregister("asking")
+    assert [text.partition(" inside")[0] for text in said] == ["snapshot()", "totals()"]
 
 
 def test_totals_are_refused_where_none_are_kept() -> None:
