@@ -9,9 +9,14 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from devprof.model import ActivityBatch, ActivityType, Role
+from devprof.model import ActivityBatch, ActivityType, MetadataKind, Role
 
-__all__ = ["check_batch"]
+__all__ = ["MEMORY_REPORT", "check_batch"]
+
+MEMORY_REPORT = ActivityType.CPU_INSTANT_EVENT
+"""The host's kind that a plugin may hand over too where it was asked for: a report of memory that its library gives late."""
+_MEMORY_NAMES = ("[memory]", "[OutOfMemory]")
+_MEMORY_KEYS = ("Bytes", "Device Type", "Device Id")
 
 _HOST_OWNED = (
     ActivityType.CPU_OP,
@@ -40,12 +45,12 @@ def check_batch(batch: ActivityBatch, requested: Set[ActivityType]) -> tuple[Act
 
     Args:
         batch: as delivered; times on any clock.
-        requested: kinds of activity that the session asked the plugin for.
+        requested: kinds of activity that the session asked the plugin for; with `MEMORY_REPORT` where it profiles memory.
     """
     kind = batch.activity_type
     verdicts = (
         ("unknown activity type", ~_KNOWN[kind]),
-        ("activity type reserved for the host", _HOST[kind]),
+        ("activity type reserved for the host", _HOST[kind] & ~_memory_reports(batch, requested)),
         ("activity type not requested", ~_table(requested)[kind]),
         ("no timestamp", (batch.start <= 0) & (batch.end <= 0)),
         ("negative duration", batch.end < batch.start),
@@ -60,6 +65,21 @@ def check_batch(batch: ActivityBatch, requested: Set[ActivityType]) -> tuple[Act
             keep &= ~hit
     kept = batch if not rejected else batch.take(keep)
     return _unlink(kept), rejected
+
+
+def _memory_reports(batch: ActivityBatch, requested: Set[ActivityType]) -> npt.NDArray[np.bool_]:
+    """Say which records are reports of memory that the session takes, (n,): with torch's names, and whole numbers for keys."""
+    found: npt.NDArray[np.bool_] = batch.activity_type == MEMORY_REPORT
+    if MEMORY_REPORT not in requested or not found.any():
+        return np.zeros(len(batch), dtype=np.bool_)
+    found &= np.array([text in _MEMORY_NAMES for text in batch.strings], dtype=np.bool_)[batch.name]
+    for key in _MEMORY_KEYS:
+        column = batch.metadata.get(key)
+        if column is None or column.kind is not MetadataKind.INT:
+            return np.zeros(len(batch), dtype=np.bool_)
+        if column.present is not None:
+            found &= column.present
+    return found
 
 
 def _unlink(batch: ActivityBatch) -> ActivityBatch:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from logging import getLogger
 
+from devprof.capture.checks import MEMORY_REPORT
 from devprof.capture.collector import Collector
 from devprof.capture.hooks import SessionHooks
 from devprof.capture.infos import Infos
@@ -123,7 +124,10 @@ class Lane:
             self.ledger.set_aside = verdict_on(self.plugin.name)
             return False
         self._requested = frozenset(activity_types) & self.plugin.available_activities
-        self._kept = Kept(self.ledger, self._requested, self._limits, now_ns=self._now_ns, roughly_ns=self._roughly_ns)
+        # under torch reports of memory go to its profiler as they happen, because its own stand beside them
+        late_reports = {MEMORY_REPORT} if config.profile_memory and config.host == "python" else frozenset()
+        taken = self._requested | late_reports
+        self._kept = Kept(self.ledger, taken, self._limits, now_ns=self._now_ns, roughly_ns=self._roughly_ns)
         if self._requested:
             self._phase("configure", lambda: self._configure(config))
         return self.alive

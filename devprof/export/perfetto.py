@@ -11,6 +11,7 @@ from devprof.export.choice import native_writer
 from devprof.export.left_out import LeftOut, of_samples, said
 from devprof.export.output import output_bytes
 from devprof.export.perfetto_events import python_pieces
+from devprof.export.perfetto_memory import memory_packets
 from devprof.export.perfetto_native import native_pieces
 from devprof.export.perfetto_plan import Plan
 from devprof.export.perfetto_tracks import clock_packets, track_packets
@@ -26,8 +27,9 @@ def perfetto_trace(trace: Trace, path: str | os.PathLike[str]) -> LeftOut:
 
     Times are Unix ns, exact, in a file whose trace time is the real time. A negative duration is written as 0. Slices that
     cross on their row stand on tracks of their own, "NAME (2)". Lists are text, as items are that are JSON already. A
-    counter's sample has its values only. An arrow goes from where it starts to each of its ends, and one that has no start or
-    no end is left out. The file is written in pieces; memory does not grow with the trace but for some 20 bytes for each arrow.
+    counter's sample has its values only. Memory that was reported is a counter too, on a track per device. An arrow goes from
+    where it starts to each of its ends, and one that has no start or no end is left out. The file is written in pieces; memory
+    does not grow with the trace but for some 20 bytes for each arrow, and for each report of memory.
     Where the native writer is built (``devprof build export``), or is worth building for this trace, it writes the events, else
     Python does, in a longer way: the two files say the same.
 
@@ -47,6 +49,8 @@ def perfetto_trace(trace: Trace, path: str | os.PathLike[str]) -> LeftOut:
         plan = Plan.of(trace, native)
         for packets in (clock_packets(plan.base_ns), track_packets(trace, plan.tracks)):
             write(b"".join(packets))
+        for samples in memory_packets(trace, plan.base_ns):
+            write(samples)
         for piece in python_pieces(plan) if native is None else native_pieces(native, plan):
             write(piece)
     return said(path, plan.flows.left_out, of_samples(trace, plan.counters.samples()))

@@ -14,7 +14,7 @@ from devprof.export.protobuf import FIXED64, VARINT, fixed64, number_field, reco
 from devprof.export.shapes import IS_COUNTER
 from devprof.store import Trace
 
-__all__ = ["Counters"]
+__all__ = ["Counters", "sample_packets"]
 
 Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -76,7 +76,22 @@ class Counters:
                 title = f"{trace.strings[name]} {key}"
                 yield counter_packet(self._uuids[row, name, key], int(self._row_uuid[row]), title)
             uuids.append(self._uuids[row, name, key])
-        time = varint_column(trace.start_ns[events] - self._base_ns)
-        track = varint_column(np.array(uuids, dtype=np.int64)[which.reshape(-1)])
-        sample = [number_field(_TYPE, _IS_SAMPLE) + tag(_TRACK, VARINT), *track, tag(_VALUE, FIXED64), *fixed64(values)]
-        yield records(event_packet(time, sample), slice(None), len(events)).tobytes()
+        track = np.array(uuids, dtype=np.int64)[which.reshape(-1)]
+        yield sample_packets(trace.start_ns[events] - self._base_ns, track, values)
+
+
+def sample_packets(time_ns: Longs, track: Longs, values: npt.NDArray[np.float64]) -> bytes:
+    """Return the packets of samples of counters.
+
+    Args:
+        time_ns: (n,) on the file's clock.
+        track: (n,) the counters' uuids.
+        values: (n,) the samples.
+    """
+    sample = [
+        number_field(_TYPE, _IS_SAMPLE) + tag(_TRACK, VARINT),
+        *varint_column(track),
+        tag(_VALUE, FIXED64),
+        *fixed64(values),
+    ]
+    return records(event_packet(varint_column(time_ns), sample), slice(None), len(values)).tobytes()

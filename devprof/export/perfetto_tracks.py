@@ -31,6 +31,7 @@ _UUID, _NAME, _PROCESS, _THREAD, _PARENT, _COUNTER, _ORDERING, _RANK, _DESCRIPTI
     *(1, 2, 3, 4, 5, 8, 11, 12, 14, 15),
 )  # of TrackDescriptor
 _EXPLICIT_ORDER, _NEVER_MERGED = 3, 2
+_UNIT = 3  # of CounterDescriptor
 _PID, _TID, _SORT_INDEX, _THREAD_NAME, _PROCESS_NAME, _LABELS = 1, 2, 3, 5, 6, 8  # of Thread- and ProcessDescriptor
 
 
@@ -68,9 +69,16 @@ def track_packets(trace: Trace, tracks: Tracks) -> Iterator[bytes]:
                 yield _plain(uuid, parent, track.name, more)
 
 
-def counter_packet(uuid: int, parent: int, name: str) -> bytes:
-    """Return the packet that names a counter's track."""
-    return _plain(uuid, parent, name, bytes_field(_COUNTER, b""))
+def counter_packet(uuid: int, parent: int, name: str, unit: int = 0) -> bytes:
+    """Return the packet that names a counter's track; without a parent it stands on its own.
+
+    Args:
+        uuid: the track's.
+        parent: the uuid of the track that it stands under; 0: none.
+        name: the counter's.
+        unit: number of a ``CounterDescriptor.Unit``; 0: none is said.
+    """
+    return _plain(uuid, parent, name, bytes_field(_COUNTER, number_field(_UNIT, unit) if unit else b""))
 
 
 def _place_packet(place: Place, pid: int, uuid: int, order: int) -> bytes:

@@ -24,6 +24,7 @@ Ints = npt.NDArray[np.int32]
 
 _ON_HOST = np.zeros(256, dtype=np.bool_)
 _ON_HOST[[int(kind) for kind in ActivityType if kind.role is Role.LAUNCH]] = True
+_ON_HOST[ActivityType.CPU_INSTANT_EVENT] = True  # reports of memory
 _OVERHEAD = int(ActivityType.OVERHEAD)
 
 _OVERHEAD_PID = -1

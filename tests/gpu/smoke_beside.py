@@ -105,11 +105,15 @@ def conform() -> None:
     device = Device(Workload())
     device.launch()
     profiled(device.synchronize)
+    from devprof.errors import UsageError
     from devprof.registry import unregister
 
-    with contextlib.suppress(Exception):
+    plugin: Any = cuda_cupti.plugin
+    try:
         unregister("cuda")
-    with Subject(cuda_cupti.plugin) as subject:
+    except UsageError:  # it is installed, and not registered from here
+        plugin = "cuda"
+    with Subject(plugin) as subject:
         bench = Bench(subject, device, settings=settings)
         findings = run_checks(CHECKS, lambda host: bench)
     FACTS["counts"] = {state.value: sum(one.state is state for one in findings) for state in State}

@@ -67,7 +67,7 @@ def _present(bench: Bench, capture: Capture) -> dict[str, bool]:
         "device properties": bool(seen.said.get("get_device_properties")),
         "grid and block": {"grid", "block"} <= keys,
         "bytes of copies": "bytes" in keys,
-        "device memory": bool(seen.memory),
+        "device memory": bool(seen.memory or seen.records(ActivityType.CPU_INSTANT_EVENT)),
         "a measured clock": bool(capture.ledger.clock),
         "stubs for the legacy profiler": bench.subject.stubs is not None,
     }

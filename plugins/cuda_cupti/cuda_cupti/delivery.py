@@ -11,6 +11,7 @@ from cuda_cupti.decode import Records
 from cuda_cupti.devices import DeviceFacts
 from cuda_cupti.external_ids import OP_KIND, USER_KIND, ExternalIds
 from cuda_cupti.layouts import ActivityKind
+from cuda_cupti.memory import MemoryTotals
 from cuda_cupti.output import ExternalKinds, for_later, to_batches
 from devprof.contract import HOST_CLOCK, ActivityLogger
 from devprof.model import ActivityType, DeviceInfo, ResourceInfo
@@ -28,13 +29,21 @@ class Delivery:
         filtered: how many API calls were left out as noise, so far.
     """
 
-    def __init__(self, types: Set[ActivityType], facts: Mapping[int, DeviceFacts], clock: str = HOST_CLOCK) -> None:
+    def __init__(
+        self,
+        types: Set[ActivityType],
+        facts: Mapping[int, DeviceFacts],
+        clock: str = HOST_CLOCK,
+        *,
+        memory: bool = False,
+    ) -> None:
         """Make a delivery that has handed over nothing.
 
         Args:
             types: what to hand over.
             facts: what is known of the devices, by index.
             clock: what the records' times are on.
+            memory: hand over reports of memory.
         """
         self.devices: dict[int, DeviceInfo] = {}
         self.resources: dict[tuple[int, int], ResourceInfo] = {}
@@ -42,6 +51,7 @@ class Delivery:
         self.filtered = 0
         self._types, self._facts, self._clock = types, facts, clock
         self._earlier = Records()
+        self._memory = MemoryTotals() if memory else None
 
     def hand_over(self, logger: ActivityLogger, decoded: Sequence[Records], ids: ExternalIds | None) -> None:
         """Hand over the records of decoded buffers.
@@ -56,7 +66,7 @@ class Delivery:
         """
         records = [_with_own_ids(one, ids) for one in decoded]
         kinds = ExternalKinds(op=OP_KIND, user=USER_KIND)
-        output = to_batches(records, self._facts, self._types, kinds, self._earlier)
+        output = to_batches(records, self._facts, self._types, kinds, self._earlier, self._memory)
         for batch in output.batches:
             on_clock = batch.clock == self._clock
             logger.handle_activities(batch if on_clock else batch.with_times(batch.start, batch.end, clock=self._clock))

@@ -118,6 +118,7 @@ FIELDS: Mapping[int, Mapping[str, tuple[int, str]]] = MappingProxyType(
         ActivityKind.MEMORY2: _fields(
             "memoryOperationType@4:u4 memoryKind@8:u4 correlationId@12:u4 address@16:u8 bytes@24:u8 timestamp@32:u8 PC@40:u8"
             " processId@48:u4 deviceId@52:u4 contextId@56:u4 streamId@60:u4 name@64:u8 isAsync@72:u4"
+            " memoryPoolConfig@80:V40"
         ),
         ActivityKind.MEMORY_POOL: _fields(
             "memoryPoolOperationType@4:u4 memoryPoolType@8:u4 correlationId@12:u4 processId@16:u4 deviceId@20:u4"

@@ -16,7 +16,8 @@ from cuda_cupti.calls import driver_calls, overheads, runtime_calls
 from cuda_cupti.decode import Records, merged
 from cuda_cupti.devices import DeviceFacts, devices_of
 from cuda_cupti.joins import ExternalKinds, Joins, for_later, joins_of
-from cuda_cupti.waits import SYNC_ROW, allocations, events, waits
+from cuda_cupti.memory import MemoryTotals, memory_reports
+from cuda_cupti.waits import SYNC_ROW, events, waits
 from cuda_cupti.work import copies, graphs, kernels, sets
 from devprof.model import ActivityBatch, ActivityType, DeviceInfo, ResourceInfo
 
@@ -32,10 +33,9 @@ TYPES = frozenset(
         ActivityType.OVERHEAD,
         ActivityType.CUDA_SYNC,
         ActivityType.CUDA_EVENT,
-        ActivityType.CPU_INSTANT_EVENT,
     }
 )
-"""Kinds that records can become. CPU_INSTANT_EVENT: allocations and releases of memory."""
+"""Kinds that records can become, beside reports of memory."""
 
 _ON_HOST = {ActivityType.CUDA_RUNTIME, ActivityType.CUDA_DRIVER, ActivityType.OVERHEAD, ActivityType.CPU_INSTANT_EVENT}
 _MOST_DEVICES = 1 << 16
@@ -72,6 +72,7 @@ def to_batches(
     types: Set[ActivityType] = TYPES,
     external: ExternalKinds | None = None,
     earlier: Records | None = None,
+    memory: MemoryTotals | None = None,
 ) -> Output:
     """Return the records of a session, or of a piece of it, as batches.
 
@@ -81,6 +82,7 @@ def to_batches(
         types: kinds to hand over.
         external: the kinds that ids were pushed under.
         earlier: of a session in pieces, what `for_later` returned; it is looked up, and not handed over again.
+        memory: how much there was before; it is brought up to date. None: reports of memory are not wanted.
 
     Raises:
         ValueError: the buffers are of libraries with different layouts.
@@ -95,6 +97,8 @@ def to_batches(
         made, noise = _batches(part, joins, facts, types, lost)
         batches += [batch for batch in made if len(batch)]
         filtered += noise
+    if memory is not None:
+        batches += memory_reports(parts, joins, memory, lost)
     used = _rows(batches)
     return Output(
         batches=tuple(batches),
@@ -147,8 +151,6 @@ def _batches(
         batches += waits(records, joins, lost)
     if ActivityType.CUDA_EVENT in types:
         batches += events(records, joins, lost)
-    if ActivityType.CPU_INSTANT_EVENT in types:
-        batches += allocations(records, joins, lost)
     return batches, filtered
 
 

@@ -107,14 +107,20 @@ class CudaProfiler:
             log.info("%s", error)
             return None
         source.is_alone(config.host)
-        return CudaProfilerSession(source, activity_types)
+        # in a torch session the reports of memory are torch's own
+        return CudaProfilerSession(source, activity_types, memory=config.profile_memory and config.host == "python")
 
 
 class CudaProfilerSession(IActivityProfilerSession):
     """One capture."""
 
-    def __init__(self, source: Source, activity_types: Set[ActivityType]) -> None:
+    def __init__(self, source: Source, activity_types: Set[ActivityType], *, memory: bool = False) -> None:
         """Prepare a capture; CUPTI is untouched until `start`, but for its clock.
+
+        Args:
+            source: where records come from.
+            activity_types: what was asked for.
+            memory: allocations were asked for too.
 
         Raises:
             CuptiError: the clock cannot be read.
@@ -122,13 +128,13 @@ class CudaProfilerSession(IActivityProfilerSession):
         self._types = wanted_types(activity_types)
         self._source = source
         self._collector = Collector(source.client.exchange, source.client.access.layout, source.text_at, source.free)
-        self._capture = Capture(
-            source.client, kinds_for(self._types, whole_graphs=os.environ.get(GRAPHS_VARIABLE) == "1"), self._collector
-        )
+        whole_graphs = os.environ.get(GRAPHS_VARIABLE) == "1"
+        kinds = kinds_for(self._types, whole_graphs=whole_graphs, memory=memory)
+        self._capture = Capture(source.client, kinds, self._collector)
         self._clocks = [source.client.read_clock()]
         self._status = TraceStatus.READY
         clock = HOST_CLOCK if self._clocks[0].agrees else CLOCK
-        self._delivery = Delivery(self._types, source.client.access.devices, clock)
+        self._delivery = Delivery(self._types, source.client.access.devices, clock, memory=memory)
 
     # -- lifecycle ----------------------------------------------------------------------------------------------------
 

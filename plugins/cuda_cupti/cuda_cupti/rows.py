@@ -52,6 +52,10 @@ class Rows:
             return self
         return Rows({name: column[kept] for name, column in self._columns.items()}, int(np.count_nonzero(kept)))
 
+    def ordered(self, order: npt.NDArray[np.intp]) -> Rows:
+        """Return the rows in another order, (n,) indices."""
+        return Rows({name: column[order] for name, column in self._columns.items()}, len(order))
+
     def replaced(self, field: str, values: Column) -> Rows:
         """Return the rows with another column, (n,), in the place of one."""
         return Rows({**self._columns, field: values}, self._n)

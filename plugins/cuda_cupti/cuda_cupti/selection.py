@@ -53,14 +53,19 @@ def wanted_types(asked: Set[ActivityType]) -> frozenset[ActivityType]:
     return wanted - {_A.CUDA_EVENT} if wanted == _ALL_BUT_WAITS else wanted
 
 
-def kinds_for(types: Set[ActivityType], *, whole_graphs: bool = False) -> tuple[ActivityKind, ...]:
+def kinds_for(
+    types: Set[ActivityType], *, whole_graphs: bool = False, memory: bool = False
+) -> tuple[ActivityKind, ...]:
     """Return CUPTI's kinds that records of these types are made of, in the order to switch them on.
 
     Args:
         types: what is to be handed over.
         whole_graphs: record a launched graph as one, which costs less; its kernels are not seen then, nor in later captures.
+        memory: record allocations and releases too, with their calls.
     """
     kinds = {kind for one in types for kind in _KINDS.get(one, ())}
     if whole_graphs and _K.CONCURRENT_KERNEL in kinds:
         kinds.add(_K.GRAPH_TRACE)
+    if memory:
+        kinds |= {_K.MEMORY2, *_CALLS}
     return tuple(sorted(kinds))

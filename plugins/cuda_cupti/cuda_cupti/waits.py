@@ -1,4 +1,4 @@
-"""Batches of waits for a device, of events, and of allocations.
+"""Batches of waits for a device, and of events.
 
 Source: libkineto/src/CuptiActivity.h for names and keys. A wait is the host's, and would overlap its stream's own work, so it
 stands on a row beside the stream, as in Kineto; ``stream`` says which one it was, -1 for none.
@@ -20,7 +20,7 @@ from cuda_cupti.rows import Rows
 from cuda_cupti.times import NO_TIMES, timed
 from devprof.model import ActivityBatch, ActivityType
 
-__all__ = ["SYNC_KINDS", "SYNC_ROW", "allocations", "events", "waits"]
+__all__ = ["SYNC_KINDS", "SYNC_ROW", "events", "waits"]
 
 SYNC_ROW = 1_000_000
 """Added to a stream's number for the row of waits, as Kineto does; a wait for no one stream is on the row below."""
@@ -31,9 +31,6 @@ SYNC_KINDS = ("Unknown Sync", "Event Sync", "Stream Wait Event", "Stream Sync", 
 _EVENT_SYNC, _STREAM_WAIT_EVENT = 1, 2
 _NONE = 0xFFFFFFFF
 _WRAPS_AT = 1 << 32
-_CUDA = 1  # c10::DeviceType
-_RELEASE = 2  # CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE
-_OF_MODULES = (6, 7)  # static memory, which comes and goes with the code that it belongs to
 _LATEST_NS = np.uint64(1 << 63)
 
 
@@ -100,40 +97,6 @@ def events(records: Records, joins: Joins, lost: Counter[str]) -> list[ActivityB
         id=correlation,
         device=rows["deviceId"].astype(np.int32),
         resource=rows["streamId"],
-        thread_id=joins.thread.of(correlation),
-        linked=joins.op.of(correlation),
-        linked_user=joins.user.of(correlation),
-        metadata=items.columns,
-    )
-    return [batch]
-
-
-def allocations(records: Records, joins: Joins, lost: Counter[str]) -> list[ActivityBatch]:
-    """Return allocations and releases of memory as instants, under the keys of torch's memory events; a release is negative."""
-    rows = records.of.get(ActivityKind.MEMORY2)
-    if rows is None:
-        return []
-    rows = rows.take(~np.isin(rows["memoryKind"], _OF_MODULES))
-    kept = (rows["timestamp"] > 0) & (rows["timestamp"] < _LATEST_NS)
-    if not kept.all():
-        lost[NO_TIMES] += int((~kept).sum())
-    rows = rows.take(kept)
-    correlation, at = rows["correlationId"], rows["timestamp"].astype(np.int64)
-    size = np.where(rows["memoryOperationType"] == _RELEASE, -1, 1) * rows["bytes"].astype(np.int64)
-    items = Items()
-    items.ints("Addr", rows["address"])
-    items.ints("Bytes", size)
-    items.ints("Device Type", np.full(len(rows), _CUDA))
-    items.ints("Device Id", rows["deviceId"])
-    items.ints("context", rows["contextId"])
-    batch = ActivityBatch.from_columns(
-        ["[memory]"],
-        activity_type=ActivityType.CPU_INSTANT_EVENT,
-        name=0,
-        start=at,
-        end=at,
-        id=correlation,
-        device=rows["deviceId"].astype(np.int32),
         thread_id=joins.thread.of(correlation),
         linked=joins.op.of(correlation),
         linked_user=joins.user.of(correlation),

@@ -71,6 +71,18 @@ class Workload:
         self._enter(0)
         self._call("cuMemsetD8_v2", self._room, c.c_ubyte(1), c.c_size_t(n_bytes))
 
+    def allocate(self, n_bytes: int) -> int:
+        """Allocate device memory, and return its address."""
+        self._enter(0)
+        address = c.c_uint64()
+        self._call("cuMemAlloc_v2", c.byref(address), c.c_size_t(n_bytes))
+        return address.value
+
+    def free(self, address: int) -> None:
+        """Free what `allocate` gave."""
+        self._enter(0)
+        self._call("cuMemFree_v2", c.c_uint64(address))
+
     def graph(self, name: str, n: int) -> None:
         """Launch one graph of n kernels."""
         kernel, stream, graph, ready = self._kernel(0, name), self._side_stream, c.c_void_p(), c.c_void_p()

@@ -9,6 +9,7 @@ import pytest
 from cuda_cupti.decode import Records, decode
 from cuda_cupti.devices import DeviceFacts, devices_of
 from cuda_cupti.layouts import expected
+from cuda_cupti.memory import MemoryTotals
 from cuda_cupti.output import TYPES, ExternalKinds, Output, to_batches
 from hypothesis import given
 from hypothesis import strategies as st
@@ -114,7 +115,7 @@ def test_a_record_without_usable_times_is_counted_by_what_is_wrong(
 
 @pytest.mark.parametrize(("kind", "member"), [(EVENT, "deviceTimestamp"), (MEMORY, "timestamp")])
 def test_an_instant_without_a_time_is_counted(kind: int, member: str) -> None:
-    output = to_batches([read(pack(kind, "13.0"), pack(kind, "13.0", **{member: 40}))])
+    output = to_batches([read(pack(kind, "13.0"), pack(kind, "13.0", **{member: 40}))], memory=MemoryTotals())
     assert ([a.start_ns for a in activities(output)], output.lost) == ([40], {"CUPTI gave no start time": 1})
 
 
@@ -348,30 +349,12 @@ def test_overheads_are_named_and_on_their_thread() -> None:
     ]
 
 
-def test_allocations_are_instants_with_a_sign_and_static_memory_is_none() -> None:
-    sizes = [(1, 3), (2, 3), (1, 6)]
-    rows = [
-        pack(MEMORY, "13.0", memoryOperationType=o, memoryKind=k, address=64, bytes=512, deviceId=1, timestamp=9)
-        for o, k in sizes
-    ]
-    found = made(*rows)
-    assert [(a.activity_name, a.start_ns, a.metadata["Bytes"]) for a in found] == [
-        ("[memory]", 9, 512),
-        ("[memory]", 9, -512),
-    ]
-    assert {key: found[0].metadata[key] for key in ("Addr", "Device Type", "Device Id")} == {
-        "Addr": 64,
-        "Device Type": 1,
-        "Device Id": 1,
-    }
-
-
 @pytest.mark.parametrize("kind", TYPES)
 def test_only_what_was_asked_for_is_handed_over(kind: ActivityType) -> None:
     everything = [
         pack(k, "13.0", **({"deviceTimestamp": 5} if k == EVENT else {"timestamp": 5} if k == MEMORY else TIMES))
         for k in (MEMCPY, MEMCPY2, MEMSET, RUNTIME, KERNEL, OVERHEAD, EVENT, SYNC, MEMORY, GRAPH)
-    ]
+    ]  # of memory only where totals are given
     driver = pack(DRIVER, "13.0", cbid=CU_LAUNCH_KERNEL, **TIMES)
     assert {a.activity_type for a in made(*everything, driver, types={kind})} == {kind}
     assert {a.activity_type for a in made(*everything, driver)} == TYPES

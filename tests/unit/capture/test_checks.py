@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from devprof.capture import check_batch
-from devprof.model import ActivityBatch, ActivityType
+from devprof.model import ActivityBatch, ActivityType, MetadataColumn, MetadataKind
 
 T = ActivityType
 ALL = frozenset(T)
@@ -76,3 +76,35 @@ def test_every_known_kind_is_kept_or_has_a_reason() -> None:
         len(T) - 4,
         {"unknown activity type": 256 - len(T), "activity type reserved for the host": 4},
     )
+
+
+def _memory(**columns: Any) -> ActivityBatch:
+    items = {
+        key: MetadataColumn(MetadataKind.INT, np.array([1, 2, 3])) for key in ("Bytes", "Device Type", "Device Id")
+    }
+    given: dict[str, Any] = {"activity_type": T.CPU_INSTANT_EVENT, "name": [0, 1, 0], "start": [1, 2, 3],
+                             "end": [1, 2, 3], "metadata": items}  # fmt: skip
+    return ActivityBatch.from_columns(("[memory]", "[OutOfMemory]", "mine"), **{**given, **columns})
+
+
+def test_reports_of_memory_are_taken_where_they_were_asked_for() -> None:
+    batch = _memory()
+    assert check_batch(batch, ALL) == (batch, {})
+    assert check_batch(batch, ALL - {T.CPU_INSTANT_EVENT})[1] == {"activity type reserved for the host": 3}
+
+
+@pytest.mark.parametrize(
+    ("columns", "kept"),
+    [
+        ({"name": [0, 2, 0]}, [1, 3]),
+        ({"metadata": {}}, []),
+        ({"metadata": {**_memory().metadata, "Bytes": MetadataColumn(MetadataKind.FLOAT, np.ones(3))}}, []),
+        (
+            {"metadata": {**_memory().metadata, "Bytes": MetadataColumn(MetadataKind.INT, np.ones(3), [0, 1, 1])}},
+            [2, 3],
+        ),
+    ],
+)
+def test_an_instant_that_is_no_report_of_memory_is_the_hosts(columns: dict[str, Any], kept: list[int]) -> None:
+    found, rejected = check_batch(_memory(**columns), ALL)
+    assert (found.start.tolist(), rejected) == (kept, {"activity type reserved for the host": 3 - len(kept)})

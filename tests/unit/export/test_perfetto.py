@@ -253,6 +253,31 @@ def test_a_counter_event_without_a_value_is_an_instant(tmp_path: Path) -> None:
     assert shown(written(trace, tmp_path)) == [(("stream 7",), "SM active", 5, None, None)]
 
 
+def memory_trace() -> Trace:
+    """Three reports of a device's memory, of which more is reserved than allocated, and one of the host's."""
+    kinds, allocated, reserved, devices = [1, 1, 0, 1], [10, 30, 5, 0], [64, 64, 5, 64], [0, 0, -1, 0]
+    events = [op("[memory]", at, at, type=T.CPU_INSTANT_EVENT) for at in (3, 1, 2, 4)]
+    columns = {"Device Type": kinds, "Device Id": devices, "Bytes": [1, 2, 3, 4], "Total Allocated": allocated,
+               "Total Reserved": reserved}  # fmt: skip
+    return trace_of(events, items={key: (ItemKind.INT, dict(enumerate(values))) for key, values in columns.items()})
+
+
+def test_memory_is_a_counter_per_device_of_what_is_allocated_and_reserved_by_time(tmp_path: Path) -> None:
+    file = written(memory_trace(), tmp_path)
+    names = {uuid: track.name for uuid, track in file.tracks.items() if track.HasField("counter")}
+    assert sorted((names[one.track], one.start_ns - BASE_NS, one.value) for one in file.samples) == [
+        ("cpu memory allocated", 2, 5),
+        ("cuda:0 memory allocated", 1, 30),
+        ("cuda:0 memory allocated", 3, 10),
+        ("cuda:0 memory allocated", 4, 0),
+        ("cuda:0 memory reserved", 1, 64),
+        ("cuda:0 memory reserved", 3, 64),
+        ("cuda:0 memory reserved", 4, 64),
+    ]
+    assert {track.counter.unit for track in file.tracks.values() if track.HasField("counter")} == {3}  # bytes
+    assert len(file.events) == 4  # the reports are there too
+
+
 def test_many_chunks_say_each_text_once_and_keep_every_event(tmp_path: Path) -> None:
     n = 30_000
     events = [op(f"op {i % 7}", 10 * i, 10 * i + 5, id=i + 1) for i in range(n)]

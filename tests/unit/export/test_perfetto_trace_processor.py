@@ -14,6 +14,7 @@ from devprof.pipeline.files import load
 from devprof.store import Trace
 from tests.unit.export.expected import category
 from tests.unit.export.public_traces import each_public_trace
+from tests.unit.export.test_perfetto import memory_trace
 from tests.unit.export.trace_processor import answers, needs_trace_processor
 from tests.unit.export.traces import BASE_NS, kernel, op, small_trace, trace_of
 
@@ -125,3 +126,14 @@ def test_an_arrow_back_in_time_is_the_only_thing_that_is_not_shown(tmp_path: Pat
     perfetto_trace(trace, tmp_path / "t.pftrace")
     names = "SELECT name FROM slice ORDER BY ts"
     assert answers(tmp_path / "t.pftrace", [names, "SELECT * FROM flow"], tmp_path) == [[("k",), ("launch",)], []]
+
+
+def test_memory_arrives_as_counters_of_bytes(tmp_path: Path) -> None:
+    perfetto_trace(memory_trace(), tmp_path / "t.pftrace")
+    counters = f"""SELECT t.name, t.unit, ts - {BASE_NS}, value FROM counter JOIN counter_track t ON t.id = track_id
+        WHERE t.name LIKE '%allocated' ORDER BY t.name, ts"""
+    cuda = ("cuda:0 memory allocated", "bytes")
+    assert answers(tmp_path / "t.pftrace", [COMPLAINTS, counters], tmp_path) == [
+        [],
+        [("cpu memory allocated", "bytes", 2, 5), (*cuda, 1, 30), (*cuda, 3, 10), (*cuda, 4, 0)],
+    ]

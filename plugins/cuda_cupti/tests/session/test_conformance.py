@@ -18,12 +18,19 @@ LIBRARY = StandIn()
 CLIENT = Client(LIBRARY.access())
 
 
+class NamedProfiler(CudaProfiler):
+    """The plugin under another name, so that it stands beside an installed one."""
+
+    def name(self) -> str:
+        return "cuda on a stand-in"
+
+
 class TestCuda(ProfilerConformance):
     settings = Settings(sessions=100, kernels=2000, drift_s=0.2, ops=500)
 
     @staticmethod
     def plugin() -> CudaProfiler:
-        return CudaProfiler(lambda: Source(CLIENT, is_alone=lambda host: None))
+        return NamedProfiler(lambda: Source(CLIENT, is_alone=lambda host: None))
 
     @staticmethod
     def workload() -> Workload:

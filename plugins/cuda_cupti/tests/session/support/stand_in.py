@@ -62,6 +62,7 @@ class StandIn:
         self._withheld: list[list[int]] = []
         self._running: list[Callable[[], None]] = []
         self._stacks: dict[tuple[int, int], list[int]] = {}
+        self._blocks: dict[int, tuple[int, int, int]] = {}
         self._numbers = itertools.count(1)
         self._lock = threading.RLock()
         self.functions = {name: self._function(name, of) for name, of in binding.PROTOTYPES.items()}
@@ -105,6 +106,27 @@ class StandIn:
     def set(self, n_bytes: int) -> None:
         number, at = self._call(K.RUNTIME, 51)
         self._write(K.MEMSET, bytes=n_bytes, start=at + 5_000, end=at + 6_000, contextId=1, streamId=7, memoryKind=3,
+                    correlationId=number)  # fmt: skip
+        time.sleep(0.00001)
+
+    def allocate(self, n_bytes: int, device: int = 0, kind: int = 3) -> int:
+        """Allocate memory: 3 a device's, 2 the host's, pinned. Returns its address."""
+        number, at = self._call(K.RUNTIME, 20)
+        address = 0x7F00_0000_0000 + number * (1 << 20)
+        self._blocks[address] = (n_bytes, device, kind)
+        self._memory(1, address, number, at)
+        return address
+
+    def free(self, address: int) -> None:
+        """Free memory; an address that was not allocated here has 4096 bytes on the first device."""
+        number, at = self._call(K.RUNTIME, 22)
+        self._memory(2, address, number, at)
+        self._blocks.pop(address, None)
+
+    def _memory(self, operation: int, address: int, number: int, at: int) -> None:
+        n_bytes, device, kind = self._blocks.get(address, (4096, 0, 3))
+        self._write(K.MEMORY2, memoryOperationType=operation, memoryKind=kind, address=address, bytes=n_bytes,
+                    timestamp=at + 500, deviceId=device, contextId=device + 1, streamId=0xFFFFFFFF,
                     correlationId=number)  # fmt: skip
         time.sleep(0.00001)
 
@@ -391,6 +413,12 @@ class Workload:
 
     def graph(self, name: str, n: int) -> None:
         self._it.kernel(name, n=n)
+
+    def allocate(self, n_bytes: int) -> int:
+        return self._it.allocate(n_bytes)
+
+    def free(self, address: int) -> None:
+        self._it.free(address)
 
     def synchronize(self) -> None:
         self._it.end_all()
