@@ -11,6 +11,7 @@ from devprof.export.report.tables import facts_table, table
 from devprof.export.report.units import count_text, cut
 from devprof.rules import Finding, Severity
 from devprof.store import Trace
+from devprof.store.limits import LET_GO
 
 __all__ = ["facts_of", "findings_list", "ledger", "n_lost"]
 
@@ -65,7 +66,14 @@ def ledger(trace: Trace) -> Markup:
 def n_lost(trace: Trace) -> int | None:
     """Return how many records were lost, as far as their number is known; None: there is no account."""
     accounts = _accounts(trace)
-    return sum(_total(account.get(key)) for account in accounts.values() for key in _LOSSES) if accounts else None
+    if not accounts:
+        return None
+    on_purpose = sum(_total(_of(account.get("dropped"), LET_GO)) for account in accounts.values())
+    return sum(_total(account.get(key)) for account in accounts.values() for key in _LOSSES) - on_purpose
+
+
+def _of(reasons: object, reason: str) -> object:
+    return reasons.get(reason) if isinstance(reasons, Mapping) else None
 
 
 def _accounts(trace: Trace) -> dict[str, Mapping[str, Any]]:
