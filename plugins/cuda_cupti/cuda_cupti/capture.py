@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from cuda_cupti.access import Access
+from cuda_cupti.coexistence import kineto_records
 from cuda_cupti.collector import Collector
 from cuda_cupti.errors import CudaUnavailableError, CuptiError
 from cuda_cupti.exchange import Exchange
@@ -28,6 +29,14 @@ UNFINISHED_WORK_S = 2.0
 """How long `stop` waits for work on contexts that it cannot wait for by name."""
 LATE_BUFFERS_S = 0.2
 """How long `stop` waits for buffers after the last flush: they may come a little later."""
+
+
+_OURS_ALONE = (ActivityKind.MEMORY2, ActivityKind.GRAPH_TRACE)
+"""Kinds that Kineto does not switch on."""
+_TAKEN_OVER = (
+    "torch.profiler (Kineto) began while CUDA was recorded and took CUPTI over: its trace has what came after, and the last "
+    "records before are lost. Let one of the two end before the other begins"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +135,7 @@ class Capture:
         context_devices: device of each context that was waited for, by CUPTI's number.
         notes: what is worth knowing, a sentence each.
         errors: what went wrong, a sentence each.
+        taken_over: says whether another client has CUPTI now.
     """
 
     client: Client
@@ -136,6 +146,8 @@ class Capture:
     context_devices: dict[int, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
+    taken_over: Callable[[], bool] = kineto_records
+    _on: list[ActivityKind] = field(default_factory=list)
     _undo: list[Callable[[], object]] = field(default_factory=list)
     _records: bool = False
 
@@ -215,7 +227,7 @@ class Capture:
                 raise error
             self.errors.append(str(error))
             return
-        self._undo.append(lambda: cupti.attempt("cuptiActivityDisable", kind))
+        self._on.append(kind)
         # switching a kind on resets its filter
         if kind is ActivityKind.RUNTIME:
             for cbid in NOISY_RUNTIME_CALLS:
@@ -234,6 +246,12 @@ class Capture:
 
     def _finish(self) -> None:
         cupti = self.client.access.cupti
+        if self.taken_over():
+            # what CUPTI holds goes to whoever registered last, and what is switched off is switched off for them
+            self._on = [kind for kind in self._on if kind in _OURS_ALONE]
+            self.errors.append(_TAKEN_OVER)
+            self.dropped = None
+            return
         # first what records the calls, so that the waiting below is not recorded; kernels in flight still get their records
         self._disable([kind for kind in self.kinds if kind not in DEVICE_KINDS])
         self._wait_for_devices()
@@ -280,6 +298,8 @@ class Capture:
     def _end(self) -> None:
         """Put everything back as it was, in reverse; the functions for buffers stay registered, with nobody behind."""
         self.client.stacks.end()
+        self._disable(self._on)
+        self._on = []
         while self._undo:
             self._undo.pop()()
         self.collector.finish()

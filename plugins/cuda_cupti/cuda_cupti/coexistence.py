@@ -14,7 +14,7 @@ from typing import Any
 from cuda_cupti.binding import Cupti
 from cuda_cupti.errors import CudaUnavailableError, advice_for
 
-__all__ = ["check_alone", "probe_subscription", "torch_has_cuda"]
+__all__ = ["check_alone", "kineto_records", "probe_subscription", "torch_has_cuda"]
 
 _HELD = (39, 23)
 
@@ -73,9 +73,21 @@ _ignore = _Callback(lambda userdata, domain, cbid, data: None)
 """The subscriber; no domain is enabled, so nobody calls it."""
 
 
+def kineto_records() -> bool:
+    """Say whether torch.profiler records in this process now, on whatever thread, with a Kineto that knows CUDA.
+
+    torch's own answer is for the calling thread only, and hooks run on a thread of devprof's; its Python side keeps a flag for
+    the process.
+    """
+    return _answer(_torch_records)
+
+
 def _torch_records() -> bool:
-    autograd = getattr(sys.modules.get("torch"), "autograd", None)
-    return bool(autograd is not None and autograd._profiler_enabled())
+    autograd: Any = getattr(sys.modules.get("torch"), "autograd", None)
+    if autograd is None or not torch_has_cuda():
+        return False
+    of_process = getattr(getattr(autograd, "profiler", None), "_is_profiler_enabled", False)
+    return bool(of_process or autograd._profiler_enabled())
 
 
 def _jax_records() -> bool:
@@ -84,8 +96,12 @@ def _jax_records() -> bool:
 
 
 def _proton_records() -> bool:
-    flags: Any = sys.modules.get("triton.profiler.flags")
-    return bool(flags is not None and flags.get_profiling_on())
+    module: Any = sys.modules.get("triton.profiler.flags")
+    if module is None:
+        return False
+    if hasattr(module, "flags"):  # an object in later releases
+        return bool(module.flags.profiling_on)
+    return bool(module.get_profiling_on())
 
 
 _OTHERS: Mapping[str, Callable[[], bool]] = {

@@ -108,6 +108,24 @@ def test_another_client_that_registered_in_between_does_not_keep_the_records(sta
     assert len(capture(lambda session: stand_in.kernel()).of(KERNEL)) == 1
 
 
+def test_a_torch_profile_that_took_cupti_over_keeps_what_it_switched_on(
+    stand_in: Any, configure: Any, process: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cuda_cupti.capture.LATE_BUFFERS_S", 0.01)
+    session = configure(KERNEL)
+    session._capture.taken_over = lambda: True
+    session.start()
+    stand_in.kernel()
+    on = set(stand_in.enabled)
+    before = stand_in.calls["cuptiActivityFlushAll"]
+    session.stop()
+    assert (stand_in.enabled, stand_in.calls["cuptiActivityFlushAll"] - before) == (on, 0)
+    assert (stand_in.thread_ids, stand_in.attributes[5]) == (0, 0)  # which the other client knows nothing of
+    assert len(session.errors()) == 1
+    assert session.errors()[0].startswith("torch.profiler (Kineto) began while CUDA was recorded")
+    assert process(session).of() == []
+
+
 def test_a_device_in_an_error_state_costs_no_records_and_is_named(stand_in: Any, capture: Any) -> None:
     stand_in.broken_device = 1
     logger = capture(lambda session: stand_in.kernel())

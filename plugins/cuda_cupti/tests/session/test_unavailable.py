@@ -8,6 +8,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -284,9 +285,10 @@ def test_a_forked_child_is_refused_in_words(opening: StandIn, monkeypatch: pytes
 
 
 def _torch(*, cuda: str | None, records: bool) -> Any:
-    return SimpleNamespace(
-        version=SimpleNamespace(cuda=cuda), autograd=SimpleNamespace(_profiler_enabled=lambda: records)
-    )
+    """torch, whose own answer is for one thread only."""
+    profiler = SimpleNamespace(_is_profiler_enabled=records)
+    autograd = SimpleNamespace(_profiler_enabled=lambda: False, profiler=profiler)
+    return SimpleNamespace(version=SimpleNamespace(cuda=cuda), autograd=autograd)
 
 
 @pytest.mark.parametrize(
@@ -296,6 +298,7 @@ def _torch(*, cuda: str | None, records: bool) -> Any:
         ("13.0", True, "python", "torch.profiler .Kineto. records in this process now"),
         ("13.0", False, "torch", "Kineto holds CUPTI in this session.*devprof.trace_of"),
         (None, False, "torch", None),
+        (None, True, "python", None),
     ],
 )
 def test_the_plugin_steps_aside_for_kineto_and_only_then(
@@ -309,11 +312,29 @@ def test_the_plugin_steps_aside_for_kineto_and_only_then(
             coexistence.check_alone(host)
 
 
+def test_torchs_profiler_is_seen_from_the_thread_that_hooks_run_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    found = []
+
+    def ask() -> None:
+        thread = threading.Thread(target=lambda: found.append(coexistence.kineto_records()))
+        thread.start()
+        thread.join()
+
+    ask()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+        ask()
+    ask()
+    assert found == [False, True, False]
+
+
 @pytest.mark.parametrize(
     ("module", "state", "name"),
     [
         ("jax._src.profiler", {"_profile_state": SimpleNamespace(profile_session=object())}, "jax.profiler"),
         ("triton.profiler.flags", {"get_profiling_on": lambda: True}, "Triton's Proton"),
+        ("triton.profiler.flags", {"flags": SimpleNamespace(profiling_on=True)}, "Triton's Proton"),
     ],
 )
 def test_other_frameworks_profilers_are_named(
