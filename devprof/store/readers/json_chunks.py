@@ -135,6 +135,9 @@ class Chunk(Protocol):
             kind: (n,) numbers, alike for events of one phase and category.
         """
 
+    def repeated(self) -> int:
+        """Return how many keys of the events and of their args are in their object already; after `columns` to its end."""
+
 
 class Decoder(Protocol):
     """Decodes pieces of a list of events."""

@@ -14,6 +14,7 @@ from msgspec.structs import astuple
 
 from devprof.store.readers.json_chunks import loads, loads_or_text
 from devprof.store.readers.json_plain import ObjectChunk, ObjectColumn, PlainDecoder, columns_of, groups
+from devprof.store.readers.json_repeated import may_repeat, repeated_keys
 from devprof.store.readers.json_source import NotJson
 
 __all__ = ["FastDecoder"]
@@ -71,15 +72,17 @@ class FastDecoder:
         Raises:
             NotJson: it is none, or nested too deeply.
         """
+        text = b"".join((b"[", piece, b"]"))
         try:
-            events = (self._exact_events if self.exact else self._events).decode(b"".join((b"[", piece, b"]")))
+            events = (self._exact_events if self.exact else self._events).decode(text)
         except (ValueError, RecursionError):
             self._plain.exact = self.exact
             return self._plain.decode(piece)
         if not events:
             return self._plain.from_objects([])
         *fields, args = zip(*map(astuple, events), strict=True)
-        return ObjectChunk(fields, lambda kind: self._columns(kind, args), 0)
+        keys = _Keys(text, (*fields, args))
+        return ObjectChunk(fields, lambda kind: keys.of(self._columns(kind, args)), 0, keys.repeated)
 
     def from_objects(self, events: list[Any]) -> ObjectChunk:
         """Return the events among some objects."""
@@ -94,6 +97,25 @@ class FastDecoder:
             if given:
                 decode = self._args.setdefault(int(kind[events[0]]), _ArgsDecoder())
                 yield from decode.columns(events, given)
+
+
+class _Keys:
+    """Counts the keys of a piece, and finds out by their number whether one may be there twice."""
+
+    def __init__(self, text: bytes, fields: Sequence[Sequence[Any]]) -> None:
+        self._text = text
+        # a Raw is compared with what is no Raw at a price: only where fields are such
+        self._n = sum(len(values) - values.count(_NOTHING if isinstance(values[0], Raw) else None) for values in fields)
+
+    def of(self, columns: Iterator[ObjectColumn]) -> Iterator[ObjectColumn]:
+        """Pass the columns of the args on."""
+        for column in columns:
+            self._n += len(column.events)
+            yield column
+
+    def repeated(self) -> int:
+        """Return how many keys are in their object already; after the columns."""
+        return repeated_keys(self._text) if may_repeat(self._text, self._n) else 0
 
 
 class _ArgsDecoder:

@@ -1,7 +1,7 @@
 """`NativeDecoder`: chunks by the native decoder. What it does not take goes to a decoder in Python, so that both read the same.
 
-It does not take what is no strict JSON in UTF-8, keys that args have twice, fields of a type that Kineto does not write, and
-nesting beyond its depth: whole pieces with such things in them are read at the other decoder's pace.
+It does not take what is no strict JSON in UTF-8, keys that an event or its args have twice, fields of a type that Kineto does
+not write, and nesting beyond its depth: whole pieces with such things in them are read at the other decoder's pace.
 """
 
 from __future__ import annotations
@@ -288,3 +288,7 @@ class NativeChunk:
     def columns(self, kind: Longs) -> Iterator[ArgsColumn]:
         """Return the columns of the events' args."""
         return (NativeColumn(self._file, arg) for arg in self._file.events.args())
+
+    def repeated(self) -> int:
+        """Return 0: a piece with a key that is there twice is not taken."""
+        return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
+from operator import methodcaller
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from devprof.store.readers.json_chunks import (
     loads_or_text,
 )
 from devprof.store.readers.json_items import typed_values
+from devprof.store.readers.json_repeated import may_repeat, repeated_keys
 from devprof.store.readers.json_times import nanoseconds
 
 __all__ = ["ObjectChunk", "ObjectColumn", "PlainDecoder", "columns_of", "groups"]
@@ -62,11 +64,13 @@ class ObjectChunk(NamedTuple):
         fields: a list of n values for each of `FIELDS`; None where an event has none.
         columns: returns the columns of the events' args, as in `Chunk`.
         dropped: things in the list that are no events.
+        repeated: returns the number of keys that are in their object already, as in `Chunk`.
     """
 
     fields: Sequence[Sequence[Any]]
     columns: Callable[[Longs], Iterable[ArgsColumn]]
     dropped: int
+    repeated: Callable[[], int] = int
 
     def __len__(self) -> int:
         return len(self.fields[0])
@@ -129,7 +133,13 @@ class PlainDecoder:
         Raises:
             NotJson: it is none, or nested too deeply.
         """
-        return self.from_objects(loads(b"".join((b"[", piece, b"]")), exact=self.exact))
+        text = b"".join((b"[", piece, b"]"))
+        events = loads(text, exact=self.exact)
+        chunk = self.from_objects(events)
+        if not may_repeat(text, _keys_in(events)):
+            return chunk
+        count = repeated_keys(text)
+        return ObjectChunk(chunk.fields, chunk.columns, chunk.dropped, lambda: count)
 
     def from_objects(self, events: list[Any]) -> ObjectChunk:
         """Return the events among some objects."""
@@ -147,6 +157,13 @@ class PlainDecoder:
         return ObjectChunk(fields, lambda kind: columns_of(args), len(events) - len(sound))
 
 
+def _keys_in(events: list[Any]) -> int:
+    found = [event for event in events if isinstance(event, dict)]
+    args = [one for one in map(_ARGS, found) if isinstance(one, dict)]
+    return sum(map(len, found)) + sum(map(len, args))
+
+
+_ARGS = methodcaller("get", "args")
 _KNOWN = {*FIELDS, "args"}
 _TEXTS = frozenset({"ph", "cat", "name", "s", "bp"})
 _NESTED = frozenset({list, dict})

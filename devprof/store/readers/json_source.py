@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from devprof.errors import TraceFileError
 from devprof.store.readers.json_blocks import Blocks, Progress
+from devprof.store.readers.json_repeated import REPEATED, repeated_keys
 
 __all__ = ["JsonSource", "NotJson", "Truncated", "whole"]
 
@@ -26,6 +27,7 @@ _WORDS = re.compile(r'"(?:[^"\\]|\\.)*+"|(?<![\w.])([-+]?)(nan|inf|infinity)\b',
 _SPACE = re.compile(rb"[ \t\r\n]*")
 _LAST_COMMA = "comma behind the last event"
 _END = -1
+_BETWEEN = ", \t\r\n"
 _WINDOW = 1 << 16
 _MOST_FACT_BYTES = 1 << 28
 _ENCODING = ("utf-8", "surrogateescape")  # what is no UTF-8 keeps its length
@@ -238,6 +240,7 @@ class JsonSource:
                 self.unreadable += 1
             else:
                 events.append(event)
+                self.lax[REPEATED] += repeated_keys(f"[{text[at:end].rstrip(_BETWEEN)}]")
             at = end
         if text[at : at + 1] == "]":
             self.lax[_LAST_COMMA] += text[:at].rstrip(" \t\r\n").endswith(",")

@@ -25,6 +25,7 @@ from devprof.store.readers.json_blocks import Progress
 from devprof.store.readers.json_choice import python_decoder
 from devprof.store.readers.json_chunks import ArgsColumn, Chunk, Decoder, Field, Times
 from devprof.store.readers.json_plain import PlainDecoder
+from devprof.store.readers.json_repeated import REPEATED
 from devprof.store.readers.json_source import JsonSource, NotJson, Truncated
 from devprof.store.readers.kineto_args import ChunkArgs
 from devprof.store.readers.kineto_facts import START_MARK, STOP_MARK, backends_of, base_ns_of, facts_of, span_of
@@ -125,6 +126,8 @@ class _Kineto:
     def _read_object(self) -> None:
         try:
             while (key := self._source.key()) is not None:
+                if key in self._top or (key == "traceEvents" and self._found):
+                    self._source.lax[REPEATED] += 1
                 if key == "traceEvents" and self._source.starts_list():
                     self._found = True
                     self._take_events()
@@ -165,6 +168,7 @@ class _Kineto:
         kept = start.sound & (meaning <= Meaning.COUNTER) & ~self._window_marks(chunk, meaning, start)
         special = np.isin(meaning, _SPECIAL)
         args = self._add(chunk, kept, special, kind, track, start.ns, start.ns + duration.ns)
+        self._source.lax[REPEATED] += chunk.repeated()
         self._count_lost(chunk, meaning, start.sound)
         for at in np.flatnonzero(special).tolist():
             self._take_special(chunk, at, Meaning(meaning[at]), start, duration, args.get(at, {}))

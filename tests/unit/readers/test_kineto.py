@@ -17,6 +17,7 @@ from devprof.model import ActivityType
 from devprof.pipeline.files import joined, load_kineto
 from devprof.store import ItemKind, PlaceKind, Trace
 from devprof.store.readers import read_kineto
+from devprof.store.readers.json_repeated import REPEATED
 from tests.unit.readers.decoders import DECODERS, new_decoder
 
 Read = Callable[..., Trace]
@@ -56,6 +57,10 @@ def _left_out(trace: Trace) -> dict[str, int]:
 
 def _notes(trace: Trace) -> list[str]:
     return trace.facts["file"]["notes"]  # type: ignore[index,no-any-return]
+
+
+def _not_strict(trace: Trace) -> dict[str, int]:
+    return trace.facts["file"]["not_strict"]  # type: ignore[index,no-any-return]
 
 
 def _names(trace: Trace) -> list[str]:
@@ -197,6 +202,40 @@ def test_of_a_key_that_is_there_twice_the_later_one_holds(read: Read) -> None:
     )
     trace = read(text)
     assert (_names(trace), trace.items_of(0)) == (["b"], {"k": 2})
+    assert _not_strict(trace) == {REPEATED: 3}
+
+
+_TWICE = '{"ph":"X","name":"a","name":"b","pid":1,"tid":1,"ts":1,"ts":2,"dur":1,"args":{"k":1}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        (f"[{_TWICE},{_TWICE}]", 4),
+        ('[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1,"args":{"k":1},"args":{"k":2,"k":3}}]', 2),
+        ('[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1,"mine":1,"mine":2}]', 1),
+        (f"[{_TWICE},{{broken]", 2),
+        (f'{{"traceEvents":[{_TWICE}],"schemaVersion":1,"schemaVersion":2}}', 3),
+        ('{"traceEvents":[{"ph":"X","name":"a","ts":1,"dur":1}],"traceEvents":[]}', 1),
+    ],
+)
+def test_keys_that_are_there_twice_are_counted(read: Read, text: str, count: int) -> None:
+    assert _not_strict(read(text)) == {REPEATED: count}
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"ph": "X", "name": 'a":b', "ts": 1, "dur": 1, "args": {"k": 'x":', "\\": '"', "n": None}},
+        {"ph": "X", "name": "a", "ts": 1, "dur": 1, "id": None, "args": {"k": {"deep": {"k": 1}}, "l": [{"k": 1}]}},
+        {"ph": "X", "name": "a", "ts": 1, "dur": 1, "args": [{"k": 1}], "mine": {"k": 1}},
+    ],
+)
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": "), (" , ", " : ")])
+def test_keys_that_are_there_once_are_not_counted_however_they_are_written(
+    read: Read, event: dict[str, object], separators: tuple[str, str]
+) -> None:
+    assert "not_strict" not in read(json.dumps([event, event], separators=separators)).facts["file"]
 
 
 @pytest.mark.parametrize(

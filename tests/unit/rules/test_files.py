@@ -43,6 +43,10 @@ WRONG = {
         file(*RIGHT, end=",\n]}"),
         {"file.strict": "1 times comma behind the last event"},
     ),
+    "a key that an event has twice, and its args": (
+        file(op(duration='9,"dur":8'), op(',"r":1,"r":2', number=2)),
+        {"file.strict": "2 times key that is in its object already, of which the last value is taken"},
+    ),
     "text behind the end": (file(*RIGHT) + b"and more", {"file.strict": "1 times text behind the end"}),
     "half of it": (file(*RIGHT, op(number=3))[:-20], {"file.whole": "the file ends before its JSON does"}),
     "a name with a quote": (

@@ -107,7 +107,7 @@ struct Events::Event {
   int32_t scope = -1;
   Value pid, tid, id;
   Time start, duration;
-  bool has_args = false;
+  uint32_t seen = 0;  // fields, as bits
 };
 
 void Columns::clear() {
@@ -199,6 +199,13 @@ void Events::field(Event& event) {
   const Field field = field_of(key);
   const int32_t other = field == kOther ? keys.number(key) : -1;
   scanner_.expect(':');
+  if (field != kOther) {
+    const uint32_t bit = 1U << field;
+    if ((event.seen & bit) != 0) {
+      throw NotTaken{};
+    }
+    event.seen |= bit;
+  }
   switch (field) {
     case kPh:
       event.phase = optional_text();
@@ -235,10 +242,6 @@ void Events::field(Event& event) {
       scanner_.value();
       break;
     case kArgs:
-      if (event.has_args) {
-        throw NotTaken{};
-      }
-      event.has_args = true;
       arguments(event);
       break;
     case kOther:
@@ -463,7 +466,7 @@ void Events::add_event(const Event& event) {
   ++n_events_;
 }
 
-// Adds a value of the event that is being read. Of a key that is there twice the Python decoders know which one holds.
+// Adds a value of the event that is being read. Keys that are there twice are counted in Python.
 void Events::add_arg(int32_t key, const Value& value) {
   KeyMemory& known = memory(key);
   if (known.event == n_events_) {
