@@ -7,13 +7,15 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 from devprof.errors import CaptureError, UsageError
 from devprof.store import told_in_words, written_whole
 
 __all__ = ["write_whole"]
+
+_LONGEST_NAME = 60  # characters of a file's name in that of its folder, of four bytes each at most
 
 
 def write_whole(write: Callable[[str], object], path: str) -> None:
@@ -34,21 +36,20 @@ def write_whole(write: Callable[[str], object], path: str) -> None:
     if not target.parent.is_dir():
         raise UsageError(f"cannot write {path}: there is no directory {target.parent}; make it first")
     # Kineto would rename a file of its own to a pipe's name, and torch looks at how the name ends
-    folder = target.parent if is_file else Path(tempfile.gettempdir())
-    part = folder / f".{target.name[:200]}.{os.getpid()}.json"
-    try:
-        with told_in_words(path):
-            part.touch()
-            write(str(part))
-            if not _is_whole(part):
-                raise CaptureError(f"cannot write {path}: torch could not write all of it; is the disk full?")
-            if is_file and target.suffix != ".gz":
-                part.replace(target)
-            else:
-                _copy(part, target)
-    finally:
-        with suppress(OSError):
-            part.unlink()
+    folder = target.parent if is_file else None
+    with (
+        told_in_words(path),
+        tempfile.TemporaryDirectory(prefix=f".{target.name[:_LONGEST_NAME]}.", dir=folder) as private,
+    ):
+        part = Path(private) / "trace.json"
+        part.touch()
+        write(str(part))
+        if not _is_whole(part):
+            raise CaptureError(f"cannot write {path}: torch could not write all of it; is the disk full?")
+        if is_file and target.suffix != ".gz":
+            part.replace(target)
+        else:
+            _copy(part, target)
 
 
 def _is_whole(part: Path) -> bool:

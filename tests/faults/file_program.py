@@ -133,9 +133,10 @@ def handler(folder: Path, prof: devprof.profile, arm: Callable[[], None]) -> dic
     return {**ended, "target": str(folder), "earlier": True, "left": left(folder)}
 
 
-def left(folder: Path) -> list[str]:
-    """Return what is in a folder beside the file that was there before."""
-    return sorted(path.name for path in folder.iterdir() if path.read_text(errors="replace") != EARLIER)
+def left(folder: Path) -> dict[str, int]:
+    """Return what is in a folder beside the file that was there before, with its size in bytes."""
+    found = (path for path in folder.iterdir() if path.read_text(errors="replace") != EARLIER)
+    return {path.name: path.stat().st_size for path in found}
 
 
 def main(folder: Path) -> None:

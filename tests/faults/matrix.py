@@ -8,7 +8,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["CELLS", "CONDITIONS", "FAULTS", "FILES", "HOOKS", "HOSTS", "Cell", "FileCell", "Kept", "Verdict", "cell"]
+__all__ = [
+    "CELLS",
+    "CONDITIONS",
+    "EXCEPTIONS",
+    "FAULTS",
+    "FILES",
+    "HOOKS",
+    "HOSTS",
+    "Cell",
+    "FileCell",
+    "Kept",
+    "Verdict",
+    "cell",
+]
 
 HOSTS = ("torch", "python")
 
@@ -132,7 +145,7 @@ class FileCell:
     Attributes:
         error: class of what is raised; None: the process is gone.
         says: the message, with TARGET for the file's name and FOLDER for its folder's.
-        left: whether a hidden part of a file may be left in the folder.
+        left: whether a hidden file is left that has only reserved a name.
     """
 
     error: str | None
@@ -141,13 +154,16 @@ class FileCell:
 
     def __str__(self) -> str:
         raised = f"`{self.error}`: {self.says}" if self.says else f"`{self.error}`"
-        return "a hidden `.NAME.*.part` is left" if self.error is None else raised
+        gone = "a hidden, empty `.NAME.partial.json` is left" if self.left else "nothing is left"
+        return gone if self.error is None else raised
 
 
 CONDITIONS = {
     "disk full": FileCell("CaptureError", "cannot write TARGET: File too large"),
     "permission": FileCell("UsageError", "cannot write TARGET: no permission to make a file in FOLDER"),
     "interrupted": FileCell("KeyboardInterrupt", ""),
-    "killed": FileCell(None, "", left=True),
+    "killed": FileCell(None, ""),
 }
-"""The same for every file."""
+"""The same for every file but those of `EXCEPTIONS`."""
+
+EXCEPTIONS = {("handler", "killed"): FileCell(None, "", left=True)}
