@@ -38,7 +38,7 @@ class PluginLedger:
         notes: counts within `emitted`, by what was noticed.
         lost_unknown: reasons for which an unknown number of records was lost.
         errors: what the plugin itself said went wrong.
-        doubts: what is odd about its times.
+        doubts: what is odd about its records: kinds, numbers, times.
         failures: how it misbehaved; a `PluginWarning` was issued for the first.
         set_aside: the verdict on that: where, when, and until when it is left out; None: it took part to the end.
         device_work: kernels, copies and sets within `emitted`.
@@ -77,15 +77,14 @@ class PluginLedger:
 
     @property
     def clock_doubts(self) -> list[str]:
-        """Why the times of the plugin's records may be wrong, one sentence each."""
+        """Why the plugin's clock may be known badly, one sentence each."""
         doubts = self.clock.get("warnings", ())
-        of_the_fit = [str(doubt) for doubt in doubts] if isinstance(doubts, list | tuple) else []
-        return [*self.doubts, *of_the_fit]
+        return [str(doubt) for doubt in doubts] if isinstance(doubts, list | tuple) else []
 
     @property
     def clean(self) -> bool:
         """True where nothing was lost and nothing went wrong."""
-        return not (self.lost or self.lost_unknown or self.errors or self.failures or self.clock_doubts)
+        return not (self.lost or self.lost_unknown or self.errors or self.failures or self.doubts or self.clock_doubts)
 
     def row_label(self, label: str) -> str:
         """Return the label of one of its rows in a trace, with the verdict where there is one."""
@@ -130,6 +129,7 @@ class PluginLedger:
         for word, reasons in (("dropped", self.dropped), ("rejected", self.rejected), ("note", self.notes)):
             yield from (f"  {word}: {count} {reason}" for reason, count in sorted(reasons.items()))
         yield from (f"  lost, number unknown: {reason}" for reason in self.lost_unknown)
+        yield from (f"  doubt: {doubt}" for doubt in self.doubts)
         yield from (f"  clock: {doubt}" for doubt in self.clock_doubts)
         yield from (f"  error: {error}" for error in (*self.errors, *self.failures))
         if self.set_aside is not None:
@@ -241,6 +241,7 @@ class SessionReport:
                 f"{ledger.plugin}: {strangers} records carry an op id that the host never gave in this session; the others may "
                 "be linked by chance. `linked` is the op id that was current at the launch, `id` the plugin's own number"
             )
+        yield from (f"{ledger.plugin}: {doubt}" for doubt in ledger.doubts)
         yield from (f"{ledger.plugin}: times may be wrong: {doubt}" for doubt in ledger.clock_doubts)
         yield from (f"{ledger.plugin}: {error}" for error in ledger.errors)
 
