@@ -132,6 +132,29 @@ class CupyWork:
         return (ended - begun) / n * 1e6
 
 
+def allocations(ranges: Ranges) -> None:
+    """Allocate one and two MiB of the device and one of the host, pinned, and free them in that order."""
+    import cupy as cp
+
+    runtime, mib = cp.cuda.runtime, 1 << 20
+    cp.cuda.Device().synchronize()  # there is a context then
+    with ranges("takes"):
+        first, second, pinned = runtime.malloc(mib), runtime.malloc(2 * mib), runtime.hostAlloc(mib, 0)
+    with ranges("gives"):
+        runtime.free(first)
+        runtime.free(second)
+        runtime.freeHost(pinned)
+
+
+def pooled_allocation() -> None:
+    """Allocate and free a MiB in the order of a stream, from the device's pool."""
+    import cupy as cp
+
+    stream = cp.cuda.Stream(non_blocking=True)
+    cp.cuda.runtime.freeAsync(cp.cuda.runtime.mallocAsync(1 << 20, stream.ptr), stream.ptr)
+    stream.synchronize()
+
+
 def cuda_python_kernels(n: int, before_each: Callable[[int], AbstractContextManager[Any]]) -> None:
     """Compile a kernel with NVRTC and launch it n times with cuLaunchKernel, as a program on cuda-python does."""
     from cuda.bindings import driver, nvrtc

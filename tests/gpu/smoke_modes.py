@@ -8,6 +8,7 @@ import gc
 import json
 import os
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -16,6 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from smoke_tools import FACTS, account, check, has, of_types, profiled
+
+LAUNCHES, MANY = 4_000, 50_000
+"""Kernels of a session that is timed, and of a long one."""
 
 
 def facts() -> None:
@@ -44,7 +48,7 @@ def base() -> None:
         from cuda_work import CupyWork
 
         work = CupyWork()
-        FACTS["launch_us"] = round(min(work.launch_us(4000) for _ in range(3)), 3)
+        FACTS["launch_us"] = round(min(work.launch_us(LAUNCHES) for _ in range(3)), 3)
 
 
 def cupy() -> None:
@@ -143,6 +147,70 @@ def cuda_python() -> None:
     check("names and graphs of the driver's own", dict(names), {"devprof_node": 4, "devprof_name": 3})
 
 
+def memory() -> None:
+    """Profile allocations of the device's memory, and of the host's that is pinned."""
+    if not has("cupy"):
+        return
+    from cuda_work import allocations, pooled_allocation
+
+    import devprof
+    from devprof.analysis import memory_curve
+
+    def curves(trace: Any) -> dict[str, Any]:
+        return {device: curve.allocated_bytes.tolist() for device, curve in memory_curve(trace).items()}
+
+    prof = profiled(lambda: allocations(devprof.record_function), profile_memory=True)
+    mib = 1 << 20
+    check("curves", curves(prof.trace), {"cuda:0": [mib, 3 * mib, 2 * mib, 0], "cpu:pinned": [mib, 0]})
+    rows = {row.key: row for row in prof.key_averages()}
+    taken = {name: (rows[name].device_memory_usage, rows[name].cpu_memory_usage) for name in ("takes", "gives")}
+    check("each range has what it took", taken, {"takes": (3 * mib, mib), "gives": (-3 * mib, -mib)})
+    check("nothing lost", [account(prof).lost, account(prof).rejected, account(prof).errors], [0, {}, []])
+    prof = profiled(pooled_allocation, profile_memory=True)
+    # a fact, no check: nobody has seen the records of a pool yet
+    FACTS["of a pool"] = {
+        device: [curve.allocated_bytes.tolist(), curve.reserved_bytes.tolist()]
+        for device, curve in memory_curve(prof.trace).items()
+    }
+
+
+def native() -> None:
+    """Build what handles CUPTI's buffers, where there is a compiler, and profile with it."""
+    if not has("cupy"):
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["DEVPROF_CACHE"] = folder
+        from cuda_cupti.build_spec import CUPTI
+
+        from devprof.errors import BuildError
+        from devprof.native import build
+
+        try:
+            build(CUPTI)
+        except BuildError as error:
+            FACTS["not built"] = str(error)[:300]
+            return
+        from cuda_cupti.native_exchange import NativeExchange, new_exchange
+
+        check("the native exchange is taken", type(new_exchange()), NativeExchange)
+        FACTS["launch_us"] = _launch_us()
+
+
+def _launch_us() -> float:
+    """Return what a launch takes under the plugin, at best."""
+    from cuda_work import CupyWork
+
+    work, n, times = CupyWork(), LAUNCHES, []
+    profiled(lambda: work.launch_us(10))
+    for cpu in (False, True):
+        for _ in range(3):
+            prof = profiled(lambda: times.append(work.launch_us(n)), cpu=cpu)
+            check(
+                f"kernels, cpu={cpu}", [len(of_types(prof.trace, "CONCURRENT_KERNEL")), account(prof).lost], [n + 1, 0]
+            )
+    return round(min(times), 3)
+
+
 def cost() -> None:
     """Time a launch under the plugin, the end of a session, and the decoding."""
     if not has("cupy"):
@@ -151,13 +219,8 @@ def cost() -> None:
 
     import devprof
 
-    work, n, times = CupyWork(), 4000, []
-    profiled(lambda: work.launch_us(10))
-    for cpu in (False, True):
-        for _ in range(3):
-            prof = profiled(lambda: times.append(work.launch_us(n)), cpu=cpu)
-            check(f"kernels, cpu={cpu}", len(of_types(prof.trace, "CONCURRENT_KERNEL")), n + 1)
-    FACTS["launch_us"] = round(min(times), 3)
+    FACTS["launch_us"] = _launch_us()
+    work, n = CupyWork(), LAUNCHES
 
     def in_ranges() -> None:
         begun = time.perf_counter()
@@ -177,10 +240,10 @@ def cost() -> None:
         FACTS["launch_in_a_range_without_cuda_us"] = round((time.perf_counter() - begun) / n * 1e6, 3)
         work.synchronize()
     begun = time.perf_counter()
-    prof = profiled(lambda: work.launch_us(50_000), cpu=False)
-    FACTS["session_of_50000_kernels_s"] = round(time.perf_counter() - begun, 2)
+    prof = profiled(lambda: work.launch_us(MANY), cpu=False)
+    FACTS["session_of_many_kernels_s"] = round(time.perf_counter() - begun, 2)
     FACTS["timings_ns"] = dict(prof.report.timings_ns)
-    check("many kernels", [len(of_types(prof.trace, "CONCURRENT_KERNEL")), account(prof).lost], [50_001, 0])
+    check("many kernels", [len(of_types(prof.trace, "CONCURRENT_KERNEL")), account(prof).lost], [MANY + 1, 0])
     FACTS.update(_decoding_speed())
 
 
@@ -188,7 +251,7 @@ def _decoding_speed() -> dict[str, Any]:
     """Decode the buffers of a session a second time, with nothing else going on."""
     from cuda_cupti.decode import decode
 
-    buffers, layout, _ = raw_buffers(lambda work: work.launch_us(10_000))
+    buffers, layout, _ = raw_buffers(lambda work: work.launch_us(MANY // 5))
     gc.collect()
     begun = time.perf_counter()
     n = sum(len(decode(one, layout, ctypes.string_at)) for one in buffers)

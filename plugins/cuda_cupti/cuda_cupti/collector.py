@@ -19,6 +19,8 @@ __all__ = ["MOST_BYTES", "Collector", "c_string"]
 MOST_BYTES = 4 << 30
 """A session keeps at most this much of records; beyond, they are counted and let go."""
 
+_COMMAND_BUFFER_FULL = 6 << 16
+"""The one kind of overhead that comes with memory for us to free, as the header says (``CUpti_ActivityOverheadKind``)."""
 _END = 0
 """The signal to the thread that decodes that there is nothing more."""
 
@@ -137,9 +139,9 @@ class Collector:
     def _keep(self, records: Records) -> None:
         rows = records.of.get(ActivityKind.OVERHEAD)
         if self._free is not None and rows is not None:
-            for address in rows["overheadData"].tolist():
-                if address:
-                    self._free(address)
+            data = rows["overheadData"][rows["overheadKind"] == _COMMAND_BUFFER_FULL]
+            for address in data[data != 0].tolist():
+                self._free(address)
         self._bytes += records.n_bytes
         if self._bytes - self._taken_bytes > MOST_BYTES:
             self.unkept += len(records)

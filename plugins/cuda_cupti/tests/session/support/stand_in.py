@@ -97,9 +97,10 @@ class StandIn:
         time.sleep(0.00002 * n)
         return number
 
-    def copy(self, n_bytes: int) -> None:
+    def copy(self, n_bytes: int, *, back: bool = False) -> None:
         number, at = self._call(K.RUNTIME, 41)
-        self._write(K.MEMCPY, copyKind=1, srcKind=1, dstKind=3, bytes=n_bytes, start=at + 5_000, end=at + 6_000,
+        kind, source, target = (2, 3, 1) if back else (1, 1, 3)
+        self._write(K.MEMCPY, copyKind=kind, srcKind=source, dstKind=target, bytes=n_bytes, start=at + 5_000, end=at + 6_000,
                     contextId=1, streamId=7, correlationId=number)  # fmt: skip
         time.sleep(0.00001)
 
@@ -134,9 +135,9 @@ class StandIn:
         """Make an API call that launches nothing."""
         return self._call(kind, cbid)[0]
 
-    def overhead(self, data: int) -> None:
+    def overhead(self, data: int, kind: int = 6) -> None:
         now = time.time_ns()
-        self._write(K.OVERHEAD, overheadKind=1 << 16, objectKind=1, start=now - 10, end=now, overheadData=data)
+        self._write(K.OVERHEAD, overheadKind=kind << 16, objectKind=1, start=now - 10, end=now, overheadData=data)
 
     def raw(self, data: bytes) -> None:
         """Write bytes into the buffer as they are."""
