@@ -82,10 +82,14 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES, progress: 
         progress: called now and then while JSON is read, as in `load_kineto`; other formats take no long time.
 
     Raises:
-        TraceFileError: it is none of these, or is damaged.
+        TraceFileError: it is none of these, or is damaged, or a pipe.
     """
     file = Path(path)
     try:
+        if not (file.is_file() or file.is_dir()) and file.exists():  # to open a pipe is to wait for who writes to it
+            raise TraceFileError(
+                f"{file} is a pipe or a device; a trace is read in several passes: save it to a file first"
+            )
         with file.open("rb") as opened:
             head = opened.read(16)
     except OSError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,3 +36,9 @@ def test_what_is_no_trace_is_refused(tmp_path: Path) -> None:
             load(path)
     with pytest.raises(TraceFileError, match="cannot be opened"):
         load(tmp_path / "none")
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(TraceFileError, match=r"is a pipe or a device; .* save it to a file first"):
+        load(tmp_path / "pipe.json")
