@@ -71,7 +71,10 @@ def _open() -> tuple[Access, int]:
         raise CudaUnavailableError(
             f"CUDA tracing is off: two libcupti are loaded in this process: {' and '.join(copies)}."
         )
-    cupti = Cupti(functions_of(library), copies[0] if copies else found.path)
+    functions = functions_of(library)
+    if "cuptiGetVersion" not in functions:
+        raise CudaUnavailableError(f"CUDA tracing is off: {found.path} ({found.how}) is no libcupti.")
+    cupti = Cupti(functions, copies[0] if copies else found.path)
     layout, doubts = calibrated(cupti)
     return Access(cupti, driver, layout, found, driver.devices(), doubts), os.getpid()
 
@@ -122,8 +125,10 @@ def _check_release(driver: Driver, found: Found) -> None:
         CudaUnavailableError: the driver is too old for the file.
     """
     if driver.version and found.major > driver.version // 1000:
+        supported = driver.version // 1000
+        package = f"nvidia-cuda-cupti<{supported + 1}" if supported > 12 else f"nvidia-cuda-cupti-cu{supported}"
         raise CudaUnavailableError(
             f"CUDA tracing is off: the driver is too old for CUPTI {found.major} ({found.path}): it supports CUDA "
             f"{driver.release}. Install a newer driver (580 or later for CUDA 13), or the packages of CUDA "
-            f"{driver.version // 1000} (`nvidia-cuda-cupti-cu{driver.version // 1000}`)."
+            f"{supported} (`{package}`)."
         )

@@ -238,7 +238,9 @@ class Capture:
         elif kind is ActivityKind.SYNCHRONIZATION:
             cupti.attempt("cuptiActivityEnableAllSyncRecords", 1)
         elif kind is ActivityKind.CUDA_EVENT:
-            cupti.attempt("cuptiActivityEnableCudaEventDeviceTimestamps", 1)
+            stamped = "cuptiActivityEnableCudaEventDeviceTimestamps"
+            if cupti.attempt(stamped, 1) == 0:
+                self._undo.append(lambda: cupti.attempt(stamped, 0))  # off by default
 
     def _disable(self, kinds: Sequence[ActivityKind]) -> None:
         for kind in kinds:

@@ -36,6 +36,7 @@ _CPU, _CUDA = 0, 1  # c10::DeviceType
 _PINNED = -1
 """Stands for the pinned memory of the host, where a GPU's number would stand; torch says so of the CPU too."""
 _LATEST_NS = np.uint64(1 << 63)
+_MOST_BYTES = 1 << 62
 
 
 class MemoryTotals:
@@ -70,7 +71,8 @@ class MemoryTotals:
 
     def _added(self, totals: Counter[int], device: int, delta: Longs) -> Longs:
         after: Longs = totals[device] + np.cumsum(delta)
-        after += max(0, -int(after.min()))  # releases of what was there before
+        # releases of what was there before; bounded, because sizes are whatever CUPTI wrote
+        after += min(max(0, -int(after.min())), _MOST_BYTES)
         totals[device] = int(after[-1])
         return after
 

@@ -148,6 +148,17 @@ def test_totals_are_never_negative_and_change_by_what_came_and_went(calls: list[
         assert np.diff(allocated).tolist() == sizes[1:].tolist()
 
 
+@given(st.lists(st.binary(min_size=120, max_size=120), max_size=20))
+def test_whatever_the_records_hold_there_is_a_report_for_each(bodies: list[bytes]) -> None:
+    lost: dict[str, int] = {}
+    totals, head = MemoryTotals(), int(MEMORY).to_bytes(4, "little")
+    for _ in range(2):
+        rows = [head + b"\1\0\0\0" + body for body in bodies]
+        found = reports(*rows, memory(ALLOCATE, 5, 9), totals=totals, lost=lost)
+    static = sum(body[0] in (OF_A_MODULE, MANAGED_OF_A_MODULE) and not any(body[1:4]) for body in bodies)
+    assert len(found) + lost.get("CUPTI gave no start time", 0) == len(bodies) + 1 - static
+
+
 def test_a_real_gpus_allocations_come_back_to_the_byte() -> None:
     run = golden_run("h200_cupy")
     output = to_batches(run.records(), {0: run.facts}, frozenset(), ExternalKinds(op=5, user=4), memory=MemoryTotals())

@@ -159,6 +159,37 @@ def test_a_variable_that_names_nothing_or_a_second_copy_is_refused(
         find_libcupti()
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("libcupti.so.13", b"no library", r"libcupti\.so\.13 \(DEVPROF_LIBCUPTI\) cannot be loaded"),
+        ("libcupti.so.13", b"", r"cannot be loaded"),
+        ("libcupti.so.14", b"", r"too old for CUPTI 14 .*it supports CUDA 13\.0.*`nvidia-cuda-cupti<14`"),
+        ("", None, r"libm\.so\.6 \(DEVPROF_LIBCUPTI\) is no libcupti"),
+    ],
+)
+def test_garbage_for_a_library_is_refused_in_a_sentence(
+    tmp_path: Path,
+    nothing_loaded: pytest.MonkeyPatch,
+    stand_in: StandIn,
+    name: str,
+    content: bytes | None,
+    said: str,
+) -> None:
+    path = tmp_path / name
+    if content is None:
+        ctypes.CDLL("libm.so.6")
+        maps = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
+        path = next(Path(line.split()[-1]) for line in maps if line.endswith("libm.so.6"))
+    else:
+        path.write_bytes(content)
+    nothing_loaded.setattr(access, "load_driver", lambda: Driver(stand_in.driver_functions))
+    nothing_loaded.setenv("DEVPROF_LIBCUPTI", str(path))
+    access._open.cache_clear()
+    with pytest.raises(CudaUnavailableError, match=said):
+        open_cupti()
+
+
 def test_what_is_loaded_already_is_taken_before_anything_else(
     tmp_path: Path, nothing_loaded: pytest.MonkeyPatch
 ) -> None:
