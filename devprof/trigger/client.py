@@ -99,6 +99,8 @@ class Attached:
         while True:
             try:
                 message = receive(self._connection, None)
+            except ConnectionResetError:  # it ended and had not read all
+                message = None
             except OSError as error:
                 raise CaptureError(f"the connection to process {self._pid} broke: {error}") from error
             if message is None:

@@ -173,7 +173,13 @@ class Listener:
             self._worker = threading.Thread(
                 target=self._run, args=(capture, connection), name="devprof-capture", daemon=True
             )
-        self._worker.start()
+        try:
+            self._worker.start()
+        except RuntimeError as error:
+            with self._lock:
+                self._capture = self._connection = self._worker = None
+            capture.close()
+            raise UsageError(f"no thread can be started: {error}") from error
 
     # -- the thread that records --------------------------------------------------------------------------------------
 
@@ -224,6 +230,8 @@ def _outcome(capture: Capture, recording: Callable[[], object]) -> tuple[str, di
     except DevprofError as error:
         return "failed" if capture.is_recording else "refused", {"kind": "error", "message": str(error)}
     except BaseException as error:  # the program must not notice
+        if not threading.main_thread().is_alive():  # too late to import, or to start a thread
+            return "refused", {"kind": "error", "message": "the program is ending"}
         log.warning("a capture on demand failed", exc_info=True)
         return "failed", {"kind": "error", "message": f"{type(error).__name__}: {error}"}
 

@@ -122,10 +122,13 @@ def check_private(folder: Path) -> None:
     """Refuse a folder that anybody else could look or write into.
 
     Raises:
-        UsageError: it is a link, another user owns it, or others have access.
+        UsageError: it is a link, another user owns it, others have access, or this user may not even look.
         OSError: it is not there.
     """
-    facts = folder.lstat()
+    try:
+        facts = folder.lstat()
+    except PermissionError as error:
+        raise UsageError(f"the folder of sockets, {folder}, is not this user's: {error}") from error
     if stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid() and not facts.st_mode & 0o077:
         return
     raise UsageError(
