@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import re
 from collections.abc import Iterator
@@ -65,6 +66,7 @@ def _class_and_text(call: ast.Call) -> tuple[str, ast.expr] | None:
     return ("LossWarning", texts[0]) if is_doubt and texts else None
 
 
+@functools.cache
 def _messages() -> Texts:
     found: Texts = {name: set() for name in CLASSES}
     for path in (path for source in SOURCES for path in (ROOT / source).rglob("*.py")):
