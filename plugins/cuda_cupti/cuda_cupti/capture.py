@@ -206,6 +206,8 @@ class Capture:
             self._undo.append(lambda: cupti.set_byte_attribute(_ZEROED_BUFFERS, 0))
         self.collector.begin()
         cupti.call("cuptiActivityRegisterCallbacks", exchange.requested, exchange.completed)
+        if exchange.outstanding(exchange.loans):
+            self._flush(_ALL)  # what CUPTI took at the end of the capture before
         cupti.dropped_records()  # what others lost is not ours
         self.ids = self.client.stacks.begin()
         for kind in self.kinds:
@@ -257,13 +259,16 @@ class Capture:
         # first what records the calls, so that the waiting below is not recorded; kernels in flight still get their records
         self._disable([kind for kind in self.kinds if kind not in DEVICE_KINDS])
         self._wait_for_devices()
+        exchange = self.client.exchange
+        loans = exchange.loans  # other threads may go on, and take more
         self._flush(_COMPLETE)
-        if not self.collector.wait(LATE_BUFFERS_S):
-            self._wait_for_unfinished_work()
+        if self.collector.wait(loans, LATE_BUFFERS_S):
+            self._wait_for_unfinished_work(loans)
         self._disable([kind for kind in self.kinds if kind in DEVICE_KINDS])
+        loans = exchange.loans
         self._flush(_ALL)
-        if not self.collector.wait(LATE_BUFFERS_S):
-            left = self.collector.outstanding
+        if left := self.collector.wait(loans, LATE_BUFFERS_S):
+            exchange.give_up(loans)
             self.errors.append(f"CUPTI did not give {left} activity buffer(s) back; their records are lost")
         self.dropped = cupti.dropped_records()
         if failed := self.client.stacks.end():
@@ -283,12 +288,12 @@ class Capture:
                     # the program's own error, which comes out at any call; the records before it are there
                     self.errors.append(f"device {device}: {wrong} when it was waited for")
 
-    def _wait_for_unfinished_work(self) -> None:
+    def _wait_for_unfinished_work(self, loans: int) -> None:
         """Wait for buffers that hold records of work that still runs: on contexts of the program's own, or CUPTI is slow."""
         deadline = time.monotonic() + UNFINISHED_WORK_S
         while time.monotonic() < deadline:
             self._flush(_COMPLETE)
-            if self.collector.wait(0.02):
+            if not self.collector.wait(loans, 0.02):
                 return
         self.notes.append("work was still running, or CUPTI still held records of it, two seconds after the stop")
 

@@ -58,7 +58,6 @@ class Collector:
         self.errors: list[str] = []
         self.unkept = 0
         self._exchange, self._layout, self._text_at, self._free = exchange, layout, text_at, free
-        self._session = 0
         self._caught_up: dict[int, threading.Event] = {}
         self._signals = itertools.count(_END + 1)
         self._bytes = self._taken_bytes = 0  # one is the worker's to write, the other the taker's
@@ -71,7 +70,7 @@ class Collector:
             OSError: there is no memory for buffers.
             RuntimeError: there is no thread to be had.
         """
-        self._session = self._exchange.begin()
+        self._exchange.begin()
         worker = threading.Thread(target=self._work, name="devprof-cuda-decode", daemon=True)
         try:
             worker.start()
@@ -80,19 +79,18 @@ class Collector:
             raise
         self._worker = worker
 
-    @property
-    def outstanding(self) -> int:
-        """How many buffers CUPTI still holds."""
-        return self._exchange.lent(self._session)
+    def wait(self, loans: int, timeout_s: float, sleep: Callable[[float], object] = time.sleep) -> int:
+        """Wait until CUPTI holds none of the buffers that it was lent first; return how many it still has after `timeout_s`.
 
-    def wait(self, timeout_s: float, sleep: Callable[[float], object] = time.sleep) -> bool:
-        """Wait until CUPTI holds no buffer; False where it still does after `timeout_s`."""
+        Args:
+            loans: how many had been lent when CUPTI was asked for them; later ones are of work that goes on.
+            timeout_s: how long.
+            sleep: waits so many seconds.
+        """
         deadline = time.monotonic() + timeout_s
-        while self.outstanding:
-            if time.monotonic() >= deadline:
-                return False
+        while (left := self._exchange.outstanding(loans)) and time.monotonic() < deadline:
             sleep(0.001)
-        return True
+        return left
 
     def catch_up(self) -> None:
         """Wait until everything is decoded that CUPTI has completed so far."""

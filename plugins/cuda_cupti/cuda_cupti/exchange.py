@@ -26,6 +26,10 @@ class BufferState(Enum):
 
     A LENT buffer is CUPTI's: nobody else reads, clears or frees it, also not after the session, because CUPTI may write to it
     until it hands it back, and that may be never.
+
+    CUPTI may keep a buffer from one session to the next, and write the next one's records into it. So what comes back during a
+    session is decoded in it, whenever it was lent, and devprof's window tells the records apart; what comes back in between
+    sessions is nobody's.
     """
 
     FREE = "free"
@@ -72,15 +76,19 @@ class Exchange(Protocol):
     def refused(self) -> int:
         """Requests for which there was no memory."""
 
-    def begin(self) -> int:
-        """Start a session; return its number. What came back late from earlier ones is free again.
+    @property
+    def loans(self) -> int:
+        """How many buffers were lent so far."""
+
+    def begin(self) -> None:
+        """Start a session: what comes back from now on is for `next`. What came back in between is free again.
 
         Raises:
             OSError: there is no memory for buffers.
         """
 
     def end(self) -> None:
-        """End the session: what comes back from now on is late, and nobody's records."""
+        """End the session."""
 
     def next(self) -> FilledBuffer | int:
         """Wait for the session's next completed buffer, or the next signal, whichever was there first."""
@@ -91,8 +99,11 @@ class Exchange(Protocol):
     def give_back(self, buffer: FilledBuffer) -> None:
         """Clear a buffer that `next` gave, for the next request."""
 
-    def lent(self, session: int) -> int:
-        """Return how many buffers of a session CUPTI holds."""
+    def outstanding(self, loans: int) -> int:
+        """Return how many buffers of the first so many loans CUPTI still holds, without those that were given up."""
+
+    def give_up(self, loans: int) -> None:
+        """Count the buffers of the first so many loans that CUPTI still holds as outstanding no more."""
 
     def states(self) -> Counter[BufferState]:
         """Count the buffers by owner."""

@@ -22,14 +22,16 @@ __all__ = ["NativeExchange", "new_exchange"]
 _i64, _ptr = c.c_int64, c.c_void_p
 
 _SIGNATURES: Mapping[str, tuple[Any, tuple[Any, ...]]] = {
-    "begin": (_i64, (_i64, _i64)),
+    "begin": (c.c_int32, (_i64, _i64)),
     "end": (None, (_i64,)),
     "next": (c.c_int32, (_ptr,)),
     "post": (None, (_i64,)),
     "give_back": (None, (_ptr,)),
+    "give_up": (None, (_i64,)),
     "counts": (None, (_i64, _ptr)),
 }
-_LENT_OF_SESSION, _STRANGE, _REFUSED = 3, 4, 5
+_OUTSTANDING, _LOANS, _STRANGE, _REFUSED = 3, 4, 5, 6
+_COUNTS = 7
 
 
 def new_exchange() -> Exchange:
@@ -81,16 +83,19 @@ class NativeExchange:
         """Requests for which there was no memory."""
         return self._counts()[_REFUSED]
 
-    def begin(self) -> int:
+    @property
+    def loans(self) -> int:
+        """How many buffers were lent so far."""
+        return self._counts()[_LOANS]
+
+    def begin(self) -> None:
         """Start a session; see `Exchange.begin`.
 
         Raises:
             OSError: there is no memory for buffers.
         """
-        session: int = self._functions["begin"](self._size_bytes, READY_BUFFERS)
-        if session < 0:
+        if self._functions["begin"](self._size_bytes, READY_BUFFERS):
             raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
-        return session
 
     def end(self) -> None:
         """End the session; see `Exchange.end`."""
@@ -110,15 +115,19 @@ class NativeExchange:
         """Clear a decoded buffer, for the next request."""
         self._functions["give_back"](buffer.address)
 
-    def lent(self, session: int) -> int:
-        """Return how many buffers of a session CUPTI holds."""
-        return self._counts(session)[_LENT_OF_SESSION]
+    def outstanding(self, loans: int) -> int:
+        """Return how many buffers CUPTI holds; see `Exchange.outstanding`."""
+        return self._counts(loans)[_OUTSTANDING]
+
+    def give_up(self, loans: int) -> None:
+        """Wait for buffers no more; see `Exchange.give_up`."""
+        self._functions["give_up"](loans)
 
     def states(self) -> Counter[BufferState]:
         """Count the buffers by owner."""
         return Counter({state: n for state, n in zip(BufferState, self._counts(), strict=False) if n})
 
-    def _counts(self, session: int = 0) -> list[int]:
-        found = (_i64 * 6)()
-        self._functions["counts"](session, c.addressof(found))
+    def _counts(self, loans: int = 0) -> list[int]:
+        found = (_i64 * _COUNTS)()
+        self._functions["counts"](loans, c.addressof(found))
         return list(found)

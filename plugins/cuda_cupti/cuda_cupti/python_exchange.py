@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import mmap
 from collections import Counter, deque
 from queue import SimpleQueue
@@ -20,11 +21,12 @@ class Buffer:
     Attributes:
         address: its first byte.
         state: whose it is.
-        session: number of the session that it was lent in.
+        number: of the latest loan, from 1.
+        given_up: nobody waits for it any more.
         valid_bytes: how much of it CUPTI filled, while it is FILLED.
     """
 
-    __slots__ = ("_memory", "address", "session", "state", "valid_bytes")
+    __slots__ = ("_memory", "address", "given_up", "number", "state", "valid_bytes")
 
     def __init__(self, size_bytes: int) -> None:
         """Take memory from the system, which gives it cleared.
@@ -35,7 +37,8 @@ class Buffer:
         self._memory = mmap.mmap(-1, size_bytes)
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         self.state = BufferState.FREE
-        self.session = 0
+        self.number = 0
+        self.given_up = False
         self.valid_bytes = 0
 
     def valid(self) -> memoryview:
@@ -53,6 +56,7 @@ class BufferPool:
 
     Attributes:
         size_bytes: size of each buffer.
+        loans: buffers that were lent so far.
         strange: completions of memory that was never lent, or was given back before.
         refused: requests for which there was no memory.
     """
@@ -64,10 +68,12 @@ class BufferPool:
             size_bytes: size of each buffer, whole pages.
         """
         self.size_bytes = size_bytes
+        self.loans = 0
         self.strange = 0
         self.refused = 0
         self._free: deque[Buffer] = deque()
         self._all: dict[int, Buffer] = {}
+        self._numbers = itertools.count(1)
 
     def reserve(self, n: int) -> None:
         """Have at least n buffers ready. Not inside CUPTI.
@@ -78,7 +84,7 @@ class BufferPool:
         while len(self._free) < n:
             self._free.append(self._new())
 
-    def lend(self, session: int) -> Buffer | None:
+    def lend(self) -> Buffer | None:
         """Give a cleared buffer to CUPTI; None where there is no memory for one. Inside CUPTI, any thread."""
         try:
             buffer = self._free.popleft()
@@ -88,7 +94,8 @@ class BufferPool:
             except (OSError, MemoryError):
                 self.refused += 1
                 return None
-        buffer.session = session
+        buffer.number = self.loans = next(self._numbers)
+        buffer.given_up = False
         buffer.state = BufferState.LENT
         return buffer
 
@@ -117,9 +124,13 @@ class BufferPool:
                 return
             del self._all[buffer.address]
 
-    def lent(self, session: int) -> int:
-        """Return how many buffers of a session CUPTI holds."""
-        return sum(one.state is BufferState.LENT and one.session == session for one in list(self._all.values()))
+    def outstanding(self, loans: int) -> list[Buffer]:
+        """Return the buffers of the first so many loans that CUPTI holds, without those that were given up."""
+        return [
+            one
+            for one in list(self._all.values())
+            if one.state is BufferState.LENT and not one.given_up and one.number <= loans
+        ]
 
     def states(self) -> Counter[BufferState]:
         """Count the buffers by owner."""
@@ -146,7 +157,6 @@ class PythonExchange:
         self.completed: Any = BufferCompleted(self._completed)
         self._items: SimpleQueue[Buffer | int] = SimpleQueue()
         self._late: list[Buffer] = []
-        self._session = 0
         self._open = False
 
     @property
@@ -159,7 +169,12 @@ class PythonExchange:
         """Requests for which there was no memory."""
         return self.pool.refused
 
-    def begin(self) -> int:
+    @property
+    def loans(self) -> int:
+        """How many buffers were lent so far."""
+        return self.pool.loans
+
+    def begin(self) -> None:
         """Start a session; see `Exchange.begin`.
 
         Raises:
@@ -171,9 +186,7 @@ class PythonExchange:
             if isinstance(item := self._items.get(), Buffer):
                 self.pool.give_back(item)
         self.pool.reserve(READY_BUFFERS)
-        self._session += 1
         self._open = True
-        return self._session
 
     def end(self) -> None:
         """End the session; see `Exchange.end`."""
@@ -193,9 +206,14 @@ class PythonExchange:
         if isinstance(buffer, Buffer):
             self.pool.give_back(buffer)
 
-    def lent(self, session: int) -> int:
-        """Return how many buffers of a session CUPTI holds."""
-        return self.pool.lent(session)
+    def outstanding(self, loans: int) -> int:
+        """Return how many buffers CUPTI holds; see `Exchange.outstanding`."""
+        return len(self.pool.outstanding(loans))
+
+    def give_up(self, loans: int) -> None:
+        """Wait for buffers no more; see `Exchange.give_up`."""
+        for buffer in self.pool.outstanding(loans):
+            buffer.given_up = True
 
     def states(self) -> Counter[BufferState]:
         """Count the buffers by owner."""
@@ -206,10 +224,10 @@ class PythonExchange:
     def _requested(self, buffer: Any, size_bytes: Any, most_records: Any) -> None:
         lent, interrupted = None, False
         try:
-            lent = self.pool.lend(self._session)
+            lent = self.pool.lend()
         except BaseException:  # noqa: BLE001  # a user's Ctrl-C, on their thread, which ctypes would swallow
             interrupted = True
-            lent = lent or self.pool.lend(self._session)
+            lent = lent or self.pool.lend()
         most_records[0] = 0  # as many as fit
         size_bytes[0] = 0 if lent is None else self.pool.size_bytes
         buffer[0] = None if lent is None else lent.address
@@ -230,7 +248,7 @@ class PythonExchange:
     def _pass_on(self, buffer: Buffer | None) -> None:
         if buffer is None:
             return
-        if self._open and buffer.session == self._session:
+        if self._open:
             self._items.put(buffer)
         else:
             self._late.append(buffer)

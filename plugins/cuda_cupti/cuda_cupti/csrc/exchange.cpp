@@ -7,7 +7,8 @@
 //
 //     FREE --request--> LENT --completion--> FILLED --next--> the decoder's --give_back, cleared--> FREE
 //
-// A buffer that comes back when its session is over is late: nobody's records, free again at the next begin.
+// CUPTI may keep a buffer from one session to the next, and write the next one's records into it. So what comes back during a
+// session is decoded in it, whenever it was lent; what comes back in between is nobody's, and free again at the next begin.
 #include <sys/mman.h>
 
 #include <condition_variable>
@@ -28,7 +29,8 @@ struct Buffer {
   uint8_t* address;
   size_t size;
   size_t valid;
-  int64_t session;
+  int64_t number;  // of the loan, from 1
+  bool given_up;   // nobody waits for it any more
   State state;
 };
 
@@ -45,7 +47,7 @@ struct Exchange {
   std::vector<Buffer*> late;
   std::deque<Item> items;
   size_t size = 0;
-  int64_t session = 0;
+  int64_t lent = 0;  // loans so far
   bool open = false;
   int64_t strange = 0;
   int64_t refused = 0;
@@ -61,7 +63,7 @@ Exchange& exchange() {
 Buffer* mapped(size_t size) {
   void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
-  return new Buffer{static_cast<uint8_t*>(memory), size, 0, 0, State::Free};
+  return new Buffer{static_cast<uint8_t*>(memory), size, 0, 0, false, State::Free};
 }
 
 void unmap(Buffer* buffer) {
@@ -74,6 +76,14 @@ void clear(Buffer* buffer) {
   buffer->valid = 0;
 }
 
+// The caller holds the lock.
+Buffer* lent(Exchange& it, Buffer* buffer) {
+  buffer->number = ++it.lent;
+  buffer->given_up = false;
+  buffer->state = State::Lent;
+  return buffer;
+}
+
 Buffer* lend(Exchange& it) {
   size_t size;
   {
@@ -81,9 +91,7 @@ Buffer* lend(Exchange& it) {
     if (!it.free.empty()) {
       Buffer* buffer = it.free.back();
       it.free.pop_back();
-      buffer->session = it.session;
-      buffer->state = State::Lent;
-      return buffer;
+      return lent(it, buffer);
     }
     size = it.size;
   }
@@ -94,9 +102,14 @@ Buffer* lend(Exchange& it) {
     return nullptr;
   }
   it.all.emplace(buffer->address, buffer);
-  buffer->session = it.session;
-  buffer->state = State::Lent;
-  return buffer;
+  return lent(it, buffer);
+}
+
+template <typename Action>
+void each_outstanding(Exchange& it, int64_t up_to, Action action) {
+  for (const auto& [address, buffer] : it.all) {
+    if (buffer->state == State::Lent && !buffer->given_up && buffer->number <= up_to) action(buffer);
+  }
 }
 
 }  // namespace
@@ -108,9 +121,9 @@ DEVPROF_EXPORT void devprof_cupti_requested(uint8_t** buffer, size_t* size, size
   *size = 0;
   *most_records = 0;  // as many as fit
   try {
-    if (Buffer* lent = lend(exchange())) {
-      *buffer = lent->address;
-      *size = lent->size;
+    if (Buffer* found = lend(exchange())) {
+      *buffer = found->address;
+      *size = found->size;
     }
   } catch (...) {  // no memory: declined
   }
@@ -127,7 +140,7 @@ DEVPROF_EXPORT void devprof_cupti_completed(void*, uint32_t, uint8_t* address, s
     }
     Buffer* buffer = found->second;
     buffer->valid = valid < buffer->size ? valid : buffer->size;
-    if (it.open && buffer->session == it.session) {
+    if (it.open) {
       it.items.push_back({buffer, 0});
       it.arrived.notify_one();
     } else {
@@ -140,8 +153,8 @@ DEVPROF_EXPORT void devprof_cupti_completed(void*, uint32_t, uint8_t* address, s
 
 // --- what devprof calls, never inside CUPTI --------------------------------------------------------------------------------
 
-// Start a session with at least `ready` free buffers; return its number, -1 where there is no memory.
-DEVPROF_EXPORT int64_t devprof_cupti_begin(int64_t size, int64_t ready) {
+// Start a session with at least `ready` free buffers; 0, or -1 where there is no memory.
+DEVPROF_EXPORT int32_t devprof_cupti_begin(int64_t size, int64_t ready) {
   Exchange& it = exchange();
   std::vector<Buffer*> late;
   size_t missing;
@@ -170,10 +183,10 @@ DEVPROF_EXPORT int64_t devprof_cupti_begin(int64_t size, int64_t ready) {
   }
   if (it.free.size() < static_cast<size_t>(ready)) return -1;
   it.open = true;
-  return ++it.session;
+  return 0;
 }
 
-// End the session: what comes back from now on is late. All but `keep` free buffers go back to the system.
+// End the session: what comes back from now on is nobody's. All but `keep` free buffers go back to the system.
 DEVPROF_EXPORT void devprof_cupti_end(int64_t keep) {
   Exchange& it = exchange();
   std::vector<Buffer*> spare;
@@ -228,15 +241,21 @@ DEVPROF_EXPORT void devprof_cupti_give_back(uint8_t* address) {
   it.free.push_back(buffer);
 }
 
-// Count: {free, lent, filled, of the lent those of `session`, strange, refused}.
-DEVPROF_EXPORT void devprof_cupti_counts(int64_t session, int64_t* found) {
+// Do not wait any more for buffers that CUPTI still holds, of the first `up_to` loans.
+DEVPROF_EXPORT void devprof_cupti_give_up(int64_t up_to) {
   Exchange& it = exchange();
   std::lock_guard<std::mutex> held(it.lock);
-  std::memset(found, 0, 6 * sizeof *found);
-  for (const auto& [address, buffer] : it.all) {
-    ++found[static_cast<int>(buffer->state)];
-    found[3] += buffer->state == State::Lent && buffer->session == session;
-  }
-  found[4] = it.strange;
-  found[5] = it.refused;
+  each_outstanding(it, up_to, [](Buffer* buffer) { buffer->given_up = true; });
+}
+
+// Count: {free, lent, filled, of the first `up_to` loans those that are waited for, loans so far, strange, refused}.
+DEVPROF_EXPORT void devprof_cupti_counts(int64_t up_to, int64_t* found) {
+  Exchange& it = exchange();
+  std::lock_guard<std::mutex> held(it.lock);
+  std::memset(found, 0, 7 * sizeof *found);
+  for (const auto& [address, buffer] : it.all) ++found[static_cast<int>(buffer->state)];
+  each_outstanding(it, up_to, [found](Buffer*) { ++found[3]; });
+  found[4] = it.lent;
+  found[5] = it.strange;
+  found[6] = it.refused;
 }

@@ -4,7 +4,7 @@
 //
 // Threads ask for buffers, fill them and hand them back, some of them twice, some late, some never lent, as a CUPTI gone wrong
 // would; one thread decodes; one ends sessions and begins new ones. No buffer may be anybody's but its holder's, every buffer
-// that is lent must be clear, and each completion is decoded, late, or strange. Prints how many buffers were decoded.
+// that is lent must be clear, and in the end CUPTI holds none. Prints how many buffers were decoded.
 
 #include <atomic>
 #include <chrono>
@@ -18,12 +18,13 @@
 extern "C" {
 void devprof_cupti_requested(uint8_t** buffer, size_t* size, size_t* most_records);
 void devprof_cupti_completed(void* context, uint32_t stream, uint8_t* address, size_t size, size_t valid);
-int64_t devprof_cupti_begin(int64_t size, int64_t ready);
+int32_t devprof_cupti_begin(int64_t size, int64_t ready);
 void devprof_cupti_end(int64_t keep);
 int32_t devprof_cupti_next(int64_t* found);
 void devprof_cupti_post(int64_t signal);
 void devprof_cupti_give_back(uint8_t* address);
-void devprof_cupti_counts(int64_t session, int64_t* found);
+void devprof_cupti_give_up(int64_t up_to);
+void devprof_cupti_counts(int64_t up_to, int64_t* found);
 }
 
 #define CHECK(what)                                           \
@@ -87,29 +88,33 @@ void decode() {
 
 int main(int, char** words) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(std::atof(words[1]));
-  CHECK(devprof_cupti_begin(kSize, 2) == 1);
+  CHECK(devprof_cupti_begin(kSize, 2) == 0);
   std::vector<std::thread> threads;
   for (int number = 1; number <= kThreads; ++number) threads.emplace_back(fill, number);
-  for (int64_t session = 1; std::chrono::steady_clock::now() < until; ++session) {
+  while (std::chrono::steady_clock::now() < until) {
     std::thread decoder(decode);
-    int64_t counts[6];
+    int64_t counts[7], loans = 0;
     for (int i = 0; i < 20; ++i) {
       devprof_cupti_post(1);
-      devprof_cupti_counts(session, counts);
-      CHECK(counts[3] <= counts[1] && counts[5] == 0);
+      devprof_cupti_counts(loans, counts);
+      CHECK(counts[3] <= counts[1] && counts[4] >= loans && counts[6] == 0);
+      loans = counts[4];
       std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
     devprof_cupti_end(3);
     devprof_cupti_post(0);
     decoder.join();
-    CHECK(devprof_cupti_begin(kSize, 2) == session + 1);
+    devprof_cupti_give_up(loans);
+    devprof_cupti_counts(loans, counts);
+    CHECK(counts[3] == 0);
+    CHECK(devprof_cupti_begin(kSize, 2) == 0);
   }
   g_over.store(true);
   for (std::thread& thread : threads) thread.join();
   devprof_cupti_end(0);
-  CHECK(devprof_cupti_begin(kSize, 2) > 0);  // what was late is free
-  int64_t counts[6];
-  devprof_cupti_counts(0, counts);
-  CHECK(counts[1] == 0 && counts[2] == 0 && counts[4] > 0);
+  CHECK(devprof_cupti_begin(kSize, 2) == 0);  // what came back in between is free
+  int64_t counts[7];
+  devprof_cupti_counts(INT64_MAX, counts);
+  CHECK(counts[1] == 0 && counts[2] == 0 && counts[3] == 0 && counts[5] > 0);
   std::printf("%lld\n", static_cast<long long>(g_decoded.load()));
 }

@@ -133,7 +133,7 @@ def test_a_device_in_an_error_state_costs_no_records_and_is_named(stand_in: Any,
     assert logger.session.errors() == ["device 1: CUDA_ERROR_OF_THE_STAND_IN (700) when it was waited for"]
 
 
-def test_buffers_that_cupti_keeps_are_told_and_do_not_turn_up_in_the_next_session(
+def test_buffers_that_cupti_keeps_are_told_and_waited_for_no_more(
     stand_in: Any, capture: Any, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cuda_cupti.capture.UNFINISHED_WORK_S", 0.01)
@@ -142,14 +142,55 @@ def test_buffers_that_cupti_keeps_are_told_and_do_not_turn_up_in_the_next_sessio
     logger = capture(lambda session: stand_in.kernel("kept"))
     assert logger.of(KERNEL) == []
     assert logger.session.errors() == ["CUPTI did not give 1 activity buffer(s) back; their records are lost"]
+    stand_in.holds = None
+    after = capture(lambda session: stand_in.kernel("new"))
+    assert ([one.activity_name for one in after.of(KERNEL)], after.session.errors()) == (["new"], [])
+    assert client.exchange.strange == 0
+
+
+def test_records_in_a_buffer_that_cupti_took_at_the_end_of_the_capture_before_are_this_ones(
+    stand_in: Any, capture: Any, configure: Any, process: Any
+) -> None:
+    session = configure()
+    session.start()
+    kinds = set(stand_in.enabled)
+    session.stop()
+    # a thread that was in the middle of a launch
+    stand_in.enabled = kinds
+    stand_in.kernel("between")
+    stand_in.enabled = set()
+    flushed = stand_in.fail["cuptiActivityFlushAll", 1] = 999  # nor does CUPTI give it back at the start
+    session = configure(KERNEL)
+    session.start()
+    stand_in.kernel("new")
+    session.stop()
+    found = [one.activity_name for one in process(session).of(KERNEL)]
+    assert (found, flushed) == (["between", "new"], 999)
+
+
+def test_a_thread_that_goes_on_launching_does_not_hold_up_the_stop(
+    stand_in: Any, capture: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over, threads = threading.Event(), []
+
+    def launch() -> None:
+        while not over.is_set():
+            stand_in.kernel("on and on")
 
     def work(session: Any) -> None:
-        stand_in.kernel("new")
-        stand_in.give_late()
+        threads.append(threading.Thread(target=launch))
+        threads[0].start()
+        stand_in.kernel("k")
 
-    after = capture(work)
-    assert [one.activity_name for one in after.of(KERNEL)] == ["new"]
-    assert client.exchange.strange == 0
+    waited = []
+    monkeypatch.setattr("cuda_cupti.capture.Capture._wait_for_unfinished_work", lambda *_: waited.append(1))
+    try:
+        logger = capture(work)
+    finally:
+        over.set()
+        threads[0].join()
+    assert ([one.activity_name for one in logger.of(KERNEL)].count("k"), waited) == (1, [])
+    assert logger.session.errors() == []
 
 
 def test_a_push_that_cupti_refuses_is_counted(stand_in: Any, capture: Any) -> None:

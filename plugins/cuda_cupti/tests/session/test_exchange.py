@@ -208,29 +208,45 @@ def test_eight_foreign_threads_at_once_get_buffers_of_their_own(exchange: Exchan
     assert {_filled(exchange).address for _ in range(400)} == set(mine)
 
 
-def test_a_late_buffer_is_no_ones_records_and_is_lent_again_cleared(exchange: Exchange) -> None:
-    first = exchange.begin()
+def test_what_comes_back_in_between_sessions_is_no_ones_and_is_lent_again_cleared(exchange: Exchange) -> None:
+    exchange.begin()
     address = _lent(exchange)
     exchange.end()
-    assert exchange.lent(first) == 1
     c.memset(address, 3, 10)
     exchange.completed(None, 0, address, SIZE, 10)
-    second = exchange.begin()
+    exchange.begin()
     exchange.post(1)
-    assert (exchange.next(), exchange.states(), exchange.lent(first), exchange.lent(second)) == (1, {FREE: 2}, 0, 0)
+    assert (exchange.next(), exchange.states()) == (1, {FREE: 2})
     assert c.string_at(address, SIZE) == bytes(SIZE)
 
 
-def test_a_buffer_that_comes_back_in_a_later_session_is_not_that_sessions(exchange: Exchange) -> None:
+def test_a_buffer_that_cupti_kept_from_an_earlier_session_is_decoded_in_the_one_in_which_it_comes_back(
+    exchange: Exchange,
+) -> None:
     exchange.begin()
-    late = _lent(exchange)
+    kept = _lent(exchange)
     exchange.end()
     exchange.begin()
-    own = _lent(exchange)
-    for address in (late, own):
-        exchange.completed(None, 0, address, SIZE, 8)
-    exchange.post(1)
-    assert (_filled(exchange).address, exchange.next(), exchange.strange) == (own, 1, 0)
+    exchange.completed(None, 0, kept, SIZE, 8)
+    assert (_filled(exchange).address, exchange.strange) == (kept, 0)
+
+
+def test_only_the_first_loans_are_waited_for_and_those_that_were_given_up_no_more(exchange: Exchange) -> None:
+    exchange.begin()
+    first, second = _lent(exchange), _lent(exchange)
+    loans = exchange.loans
+    _lent(exchange)
+    assert (loans, exchange.loans) == (2, 3)
+    assert [exchange.outstanding(n) for n in range(4)] == [0, 1, 2, 3]
+    exchange.completed(None, 0, second, SIZE, 8)
+    assert [exchange.outstanding(n) for n in range(4)] == [0, 1, 1, 2]
+    exchange.give_up(loans)
+    assert [exchange.outstanding(n) for n in range(4)] == [0, 0, 0, 1]
+    exchange.completed(None, 0, first, SIZE, 8)
+    for _ in range(2):
+        exchange.give_back(_filled(exchange))
+    assert {_lent(exchange), _lent(exchange)} == {first, second}
+    assert exchange.outstanding(exchange.loans) == 3  # a new loan of the same memory is waited for
 
 
 def test_what_a_session_left_undecoded_is_not_the_next_ones(exchange: Exchange) -> None:
