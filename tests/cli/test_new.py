@@ -109,7 +109,7 @@ import importlib.util, sys, pytest
 find = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *rest: None if name == "torch" else find(name, *rest)
 sys.modules["torch"] = None
-sys.exit(pytest.main(["-q", "-p", "no:cacheprovider"]))
+sys.exit(pytest.main(["-rs", "-p", "no:cacheprovider"]))
 """
 
 
@@ -129,21 +129,30 @@ def test_what_is_written_is_listed_with_the_next_steps(plain: Made) -> None:
     )
 
 
-def test_the_tests_of_a_fresh_package_are_green_without_torch(fresh: Made) -> None:
-    printed = fresh.run("-c", WITHOUT_TORCH)
-    counts = dict(map(reversed, re.findall(r"(\d+) (passed|skipped|failed)", printed.splitlines()[-1])))
-    assert int(counts["passed"]) >= 50, printed
+@pytest.fixture(scope="session")
+def alone(fresh: Made) -> str:
+    """What the tests of a fresh package print where there is no torch."""
+    return fresh.run("-c", WITHOUT_TORCH)
+
+
+def test_the_tests_of_a_fresh_package_are_green_without_torch(alone: str) -> None:
+    counts = dict(map(reversed, re.findall(r"(\d+) (passed|skipped|failed)", alone.splitlines()[-1])))
+    assert int(counts["passed"]) >= 50, alone
 
 
 def test_the_tests_of_a_fresh_package_are_green_under_torch_and_skip_only_what_the_device_cannot_do(
-    fresh: Made,
+    fresh: Made, alone: str
 ) -> None:
     pytest.importorskip("torch", reason="these checks run on torch")
+    # with torch in the process, the checks that use none are the same for each variant: one variant has them again
+    has_all = fresh.folder.name == "python-npu"
     # without the simulated device, which would have torch's one name for such devices
-    printed, counts = fresh.tests(DEVPROF_OPENREG="0")
-    assert counts["passed"] >= 80, printed
+    printed, counts = fresh.tests(*([] if has_all else ["-k", "on_torch or c8"]), DEVPROF_OPENREG="0")
+    assert counts["passed"] >= (80 if has_all else 30), printed
     assert "under torch" not in printed
-    assert skipped(printed) == SKIPPED[fresh.folder.name.removesuffix("-npu")]
+    expected = SKIPPED[fresh.folder.name.removesuffix("-npu")]
+    assert skipped(printed) <= expected
+    assert skipped(printed + alone) == expected | {STUBS}  # which are for torch alone
 
 
 def test_a_package_for_a_torch_backend_uses_the_backends_own_events(tmp_path: Path) -> None:
@@ -152,8 +161,8 @@ def test_a_package_for_a_torch_backend_uses_the_backends_own_events(tmp_path: Pa
     openreg = "import sys, torch; sys.exit(not hasattr(torch, 'openreg'))"
     if subprocess.run([sys.executable, "-c", openreg], check=False, timeout=120).returncode:
         pytest.skip("needs the simulated device")
-    printed, counts = made.tests()
-    assert counts["passed"] >= 80, printed
+    printed, counts = made.tests("-k", "on_torch or c8")
+    assert counts["passed"] >= 30, printed
     events = """
 import torch, my_npu.device as fake
 fake.now_ticks = None  # whoever asks the fake for events now fails
@@ -185,6 +194,11 @@ def test_a_fresh_package_is_listed_by_devprof_plugins(fresh: Made) -> None:
     listed = json.loads(fresh.run("-m", "devprof", "plugins", "--json"))["plugins"]
     (found,) = (one for one in listed if one["name"] == name)
     assert (found["version"], found["torch_device"]) == ("0.1.0", name.replace("-", "_"))
+
+
+def test_the_conformance_command_finds_how_to_make_the_device_work(plain: Made) -> None:
+    said = plain.run("-m", "devprof", "conform", "my-npu", "--host", "python", "--only", "C401")
+    assert said.splitlines()[-1] == "my-npu: 1 of 1 checks hold"
 
 
 def test_an_sdk_that_is_not_built_is_one_warning_that_says_how_to_build_it(tmp_path: Path) -> None:
