@@ -75,6 +75,24 @@ def beside_torch() -> None:
     check("one libcupti in the process", len(loaded_copies()), 1)
     FACTS["torch"] = torch.__version__
     _check_trace_of(prof)
+    _check_taking_over(x)
+
+
+def _check_taking_over(x: Any) -> None:
+    """Let torch.profiler begin inside of a capture: it has its kernels, and the next capture has its own."""
+    seen: list[int] = []
+    prof = profiled(lambda: (_kernel_and_wait(x), seen.append(_torch_kernels(x, 7)), _kernel_and_wait(x)))
+    FACTS["taken over"] = [len(of_types(prof.trace, "CONCURRENT_KERNEL")), account(prof).errors]
+    check("a torch profile inside of a capture has its kernels", seen, [7])
+    check("the next capture has its own", _our_kernels(x, 9), 9)
+    check("and torch the one after", _torch_kernels(x, 8), 8)
+
+
+def _kernel_and_wait(x: Any) -> None:
+    import torch
+
+    x.mul_(1.01)
+    torch.cuda.synchronize()
 
 
 def _check_trace_of(prof: Any) -> None:
