@@ -406,7 +406,7 @@ def test_whatever_the_records_say_batches_come_out_and_every_record_is_accounted
         if struct_of(kind, release):
             raw += struct.pack("<I", kind) + body.ljust(248, b"\xab")[: layout.strides[kind] - 4]
     records = decode(raw, layout, lambda pointer: b"\xff_Z1" + bytes([pointer % 256]))
-    output = to_batches([records], dict.fromkeys((0, 2880154539), H200))
+    output = to_batches([records], dict.fromkeys((0, 2880154539), H200), memory=MemoryTotals())
     modules = sum(int(np.isin(rows["memoryKind"], (6, 7)).sum()) for kind, rows in records.of.items() if kind == MEMORY)
     shown_kinds = {MEMCPY, MEMCPY2, MEMSET, DRIVER, RUNTIME, KERNEL, 3, OVERHEAD, EVENT, SYNC, MEMORY, GRAPH}
     given_in = sum(len(rows) for kind, rows in records.of.items() if kind in shown_kinds)
