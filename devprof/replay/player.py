@@ -68,6 +68,7 @@ class Live:
     def start(self, recorded_ns: int) -> None:
         """Say that now is that time of the recording."""
         self._from, self._by = [-(2**63)], [self.now_ns() - recorded_ns]
+        self._last_ns = recorded_ns
 
     @property
     def first_shift_ns(self) -> int:
@@ -82,6 +83,7 @@ class Live:
     def slip(self, recorded_ns: int, now_ns: int) -> None:
         """Say that a recorded time is now; where that is later than it should be, what follows is later too."""
         with self._lock:
+            self._last_ns = max(self._last_ns, recorded_ns)
             if (late := now_ns - recorded_ns) > self._by[-1]:
                 at = max(recorded_ns - _BEFORE_CALL_NS, self._from[-1] + 1)
                 self._from.append(at)
@@ -91,6 +93,21 @@ class Live:
         """Return by how much each recorded time is shifted: (n,) int64."""
         at = np.searchsorted(np.array(self._from, np.int64), recorded_ns, side="right") - 1
         return np.array(self._by, np.int64)[at]
+
+    def shifts_until(self, recorded_ns: npt.NDArray[np.int64], end_ns: int) -> npt.NDArray[np.int64]:
+        """As `shifts_at`, for host calls of a session that ended at `end_ns`, which may be sooner than it did.
+
+        Nothing waits between the last call of the workload and the end. What the backend's own code called there is moved
+        closer together, so that it is as much within the window as it was.
+        """
+        shifts = self.shifts_at(recorded_ns)
+        room_ns, recorded_room_ns = end_ns - self._last_ns - self.shift_ns, self.recorded.window_end_ns - self._last_ns
+        if not 0 <= room_ns < recorded_room_ns:
+            return shifts
+        since_ns = recorded_ns - self._last_ns
+        is_last = (since_ns > 0) & (since_ns <= recorded_room_ns)
+        closer = self.shift_ns - np.ceil(since_ns * (1 - room_ns / recorded_room_ns)).astype(np.int64)
+        return np.where(is_last, closer, shifts)
 
     def report(self, one: MemoryReport) -> None:
         """Report the device's memory to the live host, where it wants to hear of it."""
@@ -194,7 +211,8 @@ class Player:
             What the replay lacks for that check, in words; empty: nothing.
         """
         other = scope.rsplit(" ", 1)[0] + " python"
-        self._scope = scope if not scope or scope in self._sessions or scope in self._calls else other
+        is_recorded = not scope or scope in self._sessions or scope in self._calls
+        self._scope = scope if is_recorded and not self._tells_elsewhere(scope, other) else other
         self._next[self._scope] = 0
         self._left = list(self._calls.get(self._scope, ()))
         self._lives.clear()
@@ -202,6 +220,12 @@ class Player:
         ran = self.recording.workload.get("ran", [])
         not_there = scope.startswith("C") and self._scope not in ran
         return "a recording of this check: it was skipped, or is about the plugin's own code" if not_there else ""
+
+    def _tells_elsewhere(self, scope: str, other: str) -> bool:
+        """Say whether the device's memory was reported to the host past the session, as by an allocator of torch's."""
+        allocates = any(call.method == "allocate" for call in self._calls.get(scope, ()))
+        said, said_there = (any(one.reports for one in self._sessions.get(where, ())) for where in (scope, other))
+        return allocates and not said and said_there
 
     def next_session(self) -> RecordedSession:
         """Return the next session; a recorded program begins again when it is over.

@@ -28,7 +28,8 @@ class ReplayProfiler:
         player: where the replay is.
         faults: what is injected.
         exact: True where times are those of the recording, to the nanosecond, relative to the start of the window: the session
-            has a virtual clock. False: the recorded clock runs again, beside the host's, and devprof measures it.
+            has a virtual clock. False: the recorded clock runs again, beside the host's, and devprof measures it. So it is in
+            torch's sessions in any case: torch compares when a call was made with when its op ran.
         held_back: batches of a late flush, for the next session.
     """
 
@@ -45,7 +46,7 @@ class ReplayProfiler:
         Args:
             recording: the recording, or its file.
             faults: what to inject: see `devprof.replay.FAULTS`.
-            exact: see above; by default True, but for a recorded run of the conformance kit.
+            exact: see above; by default True, but for a recorded run of the conformance kit and in torch's sessions.
             name: the plugin's name.
 
         Raises:
@@ -58,6 +59,7 @@ class ReplayProfiler:
         self.player = Player(found)
         self.faults = Faults(faults_of(faults))
         self.exact = not found.is_conformance if exact is None else exact
+        self._must_be_exact = exact is True
         self.held_back: list[Any] = []
         self._name = name
 
@@ -92,11 +94,18 @@ class ReplayProfiler:
         ts_ms: int | None = None,
         duration_ms: int | None = None,
     ) -> ReplaySession | None:
-        """Return the next recorded session."""
+        """Return the next recorded session.
+
+        Raises:
+            ReplayedError: the backend raised here.
+            UsageError: exact times were asked for in so many words, and this is torch; or there is no further session.
+        """
         recorded = self.player.next_session()
         for call in recorded.hooks:
             if call.hook == "configure" and call.failed:
                 raise ReplayedError(call.failed)
         if recorded.refused:
             return None
+        if self._must_be_exact and config.host == "torch":
+            raise UsageError("exact=True is for devprof's own host: torch compares a call's time with its op's; leave it out")
         return ReplaySession(self, recorded, frozenset(activity_types), config)

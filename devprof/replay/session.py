@@ -50,7 +50,7 @@ class ReplaySession:
         self._kinds = kinds
         self._faults = profiler.faults
         self._clock = RunningClock.of(recorded)
-        self._exact = profiler.exact
+        self._exact = profiler.exact and config.host != "torch"
         self._has_stepped = False
         self._clock_shift_ns: int | None = None
         self._live = profiler.player.begin(recorded, config.now_ns)
@@ -147,7 +147,7 @@ class ReplaySession:
         batches, left_out = self._exact_batches() if self._exact else (self._recorded.batches, {})
         batches = [self._live.translated(batch) for batch in self._asked_for(batches)]
         if not self._exact:
-            batches = [self._at_live_times(batch) for batch in batches]
+            batches = [self._at_live_times(batch, end_ns) for batch in batches]
         batches, told = self._faults.spoil(batches, self._started, self._ticks_per_ns)
         for batch in self._in_time(batches):
             logger.handle_activities(batch)
@@ -174,10 +174,10 @@ class ReplaySession:
         # 0 means no time, and virtual ticks begin at 0
         return [_on_clock(batch, AXIS_NS - zero_ns, VIRTUAL.name) for batch in batches], left_out
 
-    def _at_live_times(self, batch: ActivityBatch) -> ActivityBatch:
+    def _at_live_times(self, batch: ActivityBatch, end_ns: int) -> ActivityBatch:
         live = self._live
         if batch.clock == HOST_CLOCK:
-            return _on_clock(batch, live.shifts_at(batch.start), HOST_CLOCK)
+            return _on_clock(batch, live.shifts_until(batch.start, end_ns), HOST_CLOCK)
         domain = self._recorded.domain
         if self._clock is None or domain is None or domain.virtual:
             return batch

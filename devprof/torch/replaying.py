@@ -16,8 +16,8 @@ def run_host_side(player: Player, *, paced: bool = True) -> int:
 
     Args:
         player: of a `devprof.replay.ReplayProfiler` whose session has started.
-        paced: as there. torch compares when a call was made with when its op ran, so this is True by default; the profiler's
-            times should then be live ones (``exact=False``).
+        paced: as there. torch compares when a call was made with when its op ran, so this is True by default, and times in
+            torch's sessions are live ones.
     """
     forwarder = RangeForwarder()
     forwarder.start()

@@ -101,6 +101,19 @@ def test_a_run_of_the_kit_is_recorded_and_judged_again(tmp_path: Path) -> None:
     assert broken.stdout.splitlines()[-2].strip() == "explained by: devprof conform --explain C402"
 
 
+def test_a_run_of_the_kit_under_torch_is_judged_again_under_torch(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="this is about torch as a host")
+    pytest.importorskip("openreg_sim", reason="the simulated device is not installed")
+    only = ["--only", "C3", "--only", "C4", "--only", "C5", "--only", "C7"]
+    done = devprof("conform", "openreg", *only, "--record", "kit.devrec", cwd=tmp_path)
+    if "(torch host)" not in done.stdout:
+        pytest.skip("the simulated device is not built")
+    assert done.returncode == 0, done.stdout
+    done = devprof("conform", "kit.devrec", *only, "--host", "torch", cwd=tmp_path)
+    held = int(done.stdout.splitlines()[-1].split()[2])
+    assert (done.returncode, held >= 25) == (0, True), done.stdout
+
+
 def test_a_check_is_explained_where_there_is_no_page(tmp_path: Path) -> None:
     done = devprof("conform", "--explain", "c402", cwd=tmp_path)
     assert done.returncode == 0

@@ -33,7 +33,7 @@ from devprof.testing import plugin_of
 from devprof.torch.replaying import run_host_side
 
 torch.utils.rename_privateuse1_backend("openreg")
-replay = ReplayProfiler(sys.argv[1], exact=False, name="again", faults=sys.argv[2])
+replay = ReplayProfiler(sys.argv[1], name="again", faults=sys.argv[2])
 register(plugin_of(replay), "again")
 with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.PrivateUse1]) as prof:
     run_host_side(replay.player)

@@ -23,6 +23,7 @@ from devprof.model import ActivityType, GenericTraceActivity
 from devprof.profiler import profile
 from devprof.registry import register, unregister
 from devprof.replay import HostRanges, Recording, ReplayProfiler, faults_of, run_host_side, save
+from devprof.replay.player import Live
 from devprof.replay.recording import AXIS_NS
 from devprof.testing import plugin_of
 
@@ -185,6 +186,33 @@ def test_a_recording_with_two_sessions_serves_both_cycles_and_begins_again() -> 
                 pass
             counts.append(len(work(prof)))
     assert counts == [2, 0, 2]
+
+
+@pytest.mark.parametrize(("exact", "refused"), [(None, False), (False, False), (True, True)])
+def test_times_are_live_ones_under_torch_and_exact_ones_are_refused_where_they_are_asked_for(
+    exact: bool | None, refused: bool
+) -> None:
+    profiler = ReplayProfiler(recording_of(), exact=exact)
+    config = SessionConfig(host="torch")
+    if refused:
+        with pytest.raises(UsageError, match="exact=True is for devprof's own host"):
+            profiler.configure(frozenset(), config)
+    else:
+        session = profiler.configure(frozenset(), config)
+        assert session is not None
+        assert session.clock_domain() == profiler.recording.sessions[0].domain
+
+
+def test_what_a_backend_called_after_the_last_launch_stays_within_a_window_that_ends_sooner() -> None:
+    (session,) = recording_of().sessions
+    session.window_end_ns = 2_000
+    live = Live(session, lambda: 51_000)
+    live.start(1_000)
+    live.slip(1_500, 51_500)
+    times = np.array([1_400, 1_500, 1_600, 1_900, 2_000, 2_100])
+    assert (times + live.shifts_until(times, 51_600)).tolist() == [51_400, 51_500, 51_520, 51_580, 51_600, 52_100]
+    assert (times + live.shifts_until(times, 52_500)).tolist() == (times + 50_000).tolist()
+    assert (times + live.shifts_until(times, 0)).tolist() == (times + 50_000).tolist()
 
 
 def test_live_times_follow_a_clock_that_devprof_measures_again() -> None:
