@@ -29,6 +29,7 @@ __all__ = ["ProfilerFacts", "validate_build", "validate_profiler", "validate_ses
 _FITTING: WeakKeyDictionary[FunctionType, set[str]] = WeakKeyDictionary()
 """Functions that were found to fit as a method of these names."""
 
+_LONGEST_NAME = 100  # it stands in warnings, in rows and in lists that are typed
 _PROFILER_METHODS = ("name", "capabilities", "available_activities", "configure")
 _SESSION_METHODS = ("start", "stop", "process_trace")
 # how devprof calls each method: positional arguments, keywords
@@ -218,9 +219,13 @@ def _attribute(obj: object, name: str) -> object:
 
 
 def _check_name(plugin: str, hook: str, name: object) -> None:
-    if isinstance(name, str) and name and name == name.strip() and "," not in name and name.isprintable():
+    fits = isinstance(name, str) and 0 < len(name) <= _LONGEST_NAME
+    if fits and isinstance(name, str) and name == name.strip() and "," not in name and name.isprintable():
         return
-    message = f"a name must be a printable text that is not empty, without commas or outer spaces; found {name!r}"
+    message = (
+        f"a name must be a printable text of 1 to {_LONGEST_NAME} characters, without commas or outer spaces; "
+        f"found {describe(name)}"
+    )
     raise PluginContractError(plugin, hook, message)
 
 

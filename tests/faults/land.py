@@ -22,7 +22,7 @@ from devprof.contract import (
 from devprof.errors import DevprofWarning, SessionError
 from devprof.model import ActivityType, DeviceInfo, GenericTraceActivity, ResourceInfo
 from devprof.testing import ScriptedProfiler
-from tests.faults.matrix import PER_OP
+from tests.faults.matrix import PER_OP, WHILE_RECORDING
 
 __all__ = ["BUDGET_S", "LIMIT", "Faults", "FaultyProfiler", "Seen", "session"]
 
@@ -81,6 +81,8 @@ class FaultyProfiler(ScriptedProfiler):
         usual = getattr(session, hook, lambda *args: _RIGHT[hook])
         if hook == "process_trace":
             session.process_trace = self._process_trace
+        elif hook == "flush_trace":
+            session.flush_trace = self._flush_trace
         elif hook != "configure":
             setattr(session, hook, lambda *args: self._call(hook, lambda: usual(*args)))
         if hook == "clock_domain":
@@ -94,6 +96,13 @@ class FaultyProfiler(ScriptedProfiler):
                 logger.handle_activity(_kernel("its own", (start_ns + end_ns) // 2))
 
         return self._call("process_trace", work)
+
+    def _flush_trace(self, logger: Any) -> Any:
+        def work(times: int = 0) -> None:
+            for _ in range(times):
+                logger.handle_activity(_kernel("its own", time.time_ns()))
+
+        return self._call("flush_trace", work)
 
 
 def _kernel(name: str, start_ns: int) -> GenericTraceActivity:
@@ -140,6 +149,8 @@ def session(host: str, plugin: FaultyProfiler, neighbour: ScriptedProfiler, hold
                 pass
             prof.toggle_collection_dynamic(False, [plugin.label])
             prof.toggle_collection_dynamic(True, [plugin.label])
+            if plugin.hook in WHILE_RECORDING:
+                prof.snapshot()
     told = [str(one.message) for one in caught if issubclass(one.category, DevprofWarning)]
     trace, ledger = prof.trace, prof.report.ledgers[plugin.label]
     names = sorted(trace.name_of(event) for event in range(len(trace)))
@@ -179,7 +190,7 @@ def _flood(hook: str) -> Trouble:
         "get_device_properties": lambda: [{"id": 0}] * 100_001,
         "get_metadata": lambda: {str(number): number for number in range(100_001)},
     }
-    if hook == "process_trace":
+    if hook in ("flush_trace", "process_trace"):
         return lambda work: work(20 * LIMIT)
     return lambda work: floods.get(hook, lambda: [0] * 1_000_000)()
 
@@ -206,7 +217,7 @@ class Faults:
         if fault == "flood":
             return _flood(hook)
         if fault == "hang" and hook in PER_OP:
-            return self._slow
+            return self.slow
         ways: dict[str, Trouble] = {
             "raise": _raise,
             "wrong type": lambda work: object(),
@@ -220,7 +231,7 @@ class Faults:
     def _hang(self, work: Work) -> Any:
         self.released.wait(60)
 
-    def _slow(self, work: Work) -> Any:
+    def slow(self, work: Work) -> Any:
         self.released.wait(2 * BUDGET_S)
         return work()
 

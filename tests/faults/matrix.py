@@ -14,13 +14,18 @@ __all__ = [
     "EXCEPTIONS",
     "FAULTS",
     "FILES",
+    "FINDING",
     "HOOKS",
     "HOSTS",
+    "STUBS",
+    "WHILE_RECORDING",
     "Cell",
     "FileCell",
     "Kept",
     "Verdict",
     "cell",
+    "found_cell",
+    "stub_cell",
 ]
 
 HOSTS = ("torch", "python")
@@ -36,6 +41,7 @@ HOOKS = (
     "push_user_correlation_id",
     "pop_user_correlation_id",
     "toggle_collection_dynamic",
+    "flush_trace",
     "stop",
     "process_trace",
     "status",
@@ -58,6 +64,15 @@ FAULTS = {
     "fork": "forks, and returns in the child too",
 }
 
+FINDING = ("the module's import", "devprof_activity_profilers", "name", "capabilities", "available_activities")
+"""What runs while plugins are found, in that order."""
+
+STUBS = ("record", "elapsed", "mark", "range_push", "range_pop", "synchronize", "enabled", "on_each_device")
+"""Hooks of torch's legacy profiler, each on the thread of the op."""
+
+WHILE_RECORDING = ("flush_trace",)
+"""Hooks that devprof's own host alone calls: torch hands out nothing before the stop."""
+
 PER_OP = HOOKS[5:9]
 AFTER_THE_RECORDS = HOOKS[HOOKS.index("process_trace") + 1 :]
 
@@ -70,6 +85,9 @@ class Verdict(Enum):
     QUARANTINED = "quarantined"
     CUT_OFF = "cut off"
     WAITED_FOR = "waited for"
+    LEFT_OUT = "left out"
+    NO_EVENT = "no event"
+    UNDONE = "not done"
 
 
 class Kept(Enum):
@@ -103,7 +121,7 @@ class Cell:
 
 
 def cell(hook: str, fault: str) -> Cell:
-    """Return what is seen; the same under both hosts."""
+    """Return what is seen; the same under all hosts that call the hook."""
     own = Kept.ALL if hook in AFTER_THE_RECORDS else Kept.NONE
     if fault in ("re-enter", "call torch", "fork"):
         return Cell(Verdict.NOTHING, Kept.ALL, told=False, next_time=True)
@@ -111,12 +129,35 @@ def cell(hook: str, fault: str) -> Cell:
         if hook in PER_OP:
             return Cell(Verdict.WAITED_FOR, Kept.ALL, told=False, next_time=True)
         return Cell(Verdict.QUARANTINED, own, told=True, next_time=False)
-    if (hook, fault) == ("process_trace", "flood"):
+    if hook in ("flush_trace", "process_trace") and fault == "flood":
         return Cell(Verdict.CUT_OFF, Kept.SOME, told=True, next_time=True)
     return Cell(Verdict.SET_ASIDE, own, told=True, next_time=True)
 
 
-CELLS = {(hook, fault, host): cell(hook, fault) for hook in HOOKS for fault in FAULTS for host in HOSTS}
+def found_cell(hook: str, fault: str) -> Verdict:
+    """Return what becomes of a plugin that misbehaves while it is found; the same under both hosts.
+
+    Left out: one warning names it, and it takes part in no session. In every other cell nothing is said and it takes part.
+    """
+    if fault in ("raise", "wrong type", "flood"):
+        return Verdict.LEFT_OUT
+    return Verdict.WAITED_FOR if fault == "hang" else Verdict.NOTHING
+
+
+def stub_cell(stub: str, fault: str) -> Verdict:
+    """Return what becomes of a call of a stub of torch's legacy profiler."""
+    if fault in ("raise", "wrong type", "flood"):
+        return Verdict.NO_EVENT if stub in STUBS[:2] else Verdict.UNDONE
+    return Verdict.WAITED_FOR if fault == "hang" else Verdict.NOTHING
+
+
+CELLS = {
+    (hook, fault, host): cell(hook, fault)
+    for hook in HOOKS
+    for fault in FAULTS
+    for host in HOSTS
+    if host == "python" or hook not in WHILE_RECORDING
+}
 
 
 FILES = {

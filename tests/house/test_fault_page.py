@@ -6,19 +6,33 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.faults.matrix import CELLS, CONDITIONS, EXCEPTIONS, FAULTS, FILES, HOOKS, HOSTS, FileCell
+from tests.faults.matrix import (
+    CELLS,
+    CONDITIONS,
+    EXCEPTIONS,
+    FAULTS,
+    FILES,
+    FINDING,
+    HOOKS,
+    HOSTS,
+    STUBS,
+    FileCell,
+    found_cell,
+    stub_cell,
+)
 
 PAGE = Path(__file__).parents[2] / "docs/faults.md"
 BEGIN, END = "<!-- made from the tests: make snapshot -->\n", "<!-- end of what is made from the tests -->\n"
 
 
 def _made() -> str:
-    return "\n".join([*_hooks(), "", *_files(), ""])
+    return "\n".join([*_hooks(), "", *_found(), "", *_stubs(), "", *_files(), ""])
 
 
 def _hooks() -> Iterator[str]:
     yield "## Hooks that misbehave\n"
-    yield "Under both hosts, torch and devprof itself. Where not all of the plugin's own records are kept, the cell says so.\n"
+    yield "Under both hosts, torch and devprof itself; `flush_trace` is called by devprof's own host only. Where not all of the"
+    yield "plugin's own records are kept, the cell says so.\n"
     yield from (f"- **{fault}**: {says}" for fault, says in FAULTS.items())
     yield f"\n| hook | {' | '.join(FAULTS)} |"
     yield "|---" * (len(FAULTS) + 1) + "|"
@@ -27,10 +41,30 @@ def _hooks() -> Iterator[str]:
 
 
 def _both_hosts(hook: str, fault: str) -> str:
-    words = {host: str(CELLS[hook, fault, host]) for host in HOSTS}
+    words = {host: str(CELLS[hook, fault, host]) for host in HOSTS if (hook, fault, host) in CELLS}
     if len(set(words.values())) == 1:
-        return words[HOSTS[0]]
+        return next(iter(words.values()))
     return "; ".join(f"{host}: {word}" for host, word in words.items())
+
+
+def _found() -> Iterator[str]:
+    yield "## Hooks that misbehave while plugins are found\n"
+    yield 'Under both hosts. "left out": one warning names the plugin, and it takes part in no session of the process.\n'
+    yield f"| what | {' | '.join(FAULTS)} |"
+    yield "|---" * (len(FAULTS) + 1) + "|"
+    for hook in FINDING:
+        what = hook if " " in hook else f"`{hook}`"
+        yield f"| {what} | {' | '.join(found_cell(hook, fault).value for fault in FAULTS)} |"
+
+
+def _stubs() -> Iterator[str]:
+    yield "## Stubs that misbehave\n"
+    yield "Under torch's legacy profiler, the only one that calls them. One warning names the plugin and the stub, all else"
+    yield 'of the profile is whole, and the stub is asked again. "no event": the op has no device time; "not done": its work.\n'
+    yield f"| stub | {' | '.join(FAULTS)} |"
+    yield "|---" * (len(FAULTS) + 1) + "|"
+    for stub in STUBS:
+        yield f"| `{stub}` | {' | '.join(stub_cell(stub, fault).value for fault in FAULTS)} |"
 
 
 def _files() -> Iterator[str]:

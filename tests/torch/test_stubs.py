@@ -10,6 +10,7 @@ import ctypes
 import gc
 import json
 import math
+import os
 import threading
 import warnings
 import weakref
@@ -26,6 +27,8 @@ from toyland import Join, Program, Stubs
 
 from devprof.errors import DevprofWarning, PluginWarning
 from devprof.torch.bridge import bridge
+from tests.faults import land, matrix
+from tests.faults.matrix import Verdict
 
 JoinStubs = Callable[[Stubs], Stubs]
 
@@ -161,6 +164,48 @@ def test_a_stub_that_misbehaves_costs_its_events_and_one_warning(
     with legacy() as prof:
         work()
     assert device_us(prof)["aten::ones"] == (50, 30)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("fault", matrix.FAULTS)
+@pytest.mark.parametrize("stub", matrix.STUBS)
+def test_what_a_stub_that_misbehaves_costs_is_what_the_matrix_says(
+    join_stubs: JoinStubs, stub: str, fault: str
+) -> None:
+    trouble = land.Faults("torch")
+    acts = {"hang": trouble.slow, "flood": lambda work: [work()] * 1_000_000}
+    stubs = Stubs()
+    right, misbehave = getattr(stubs, stub), acts.get(fault) or trouble.of(stub, fault)
+    setattr(stubs, stub, lambda *args: misbehave(lambda: right(*args)))
+    join_stubs(stubs)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with legacy() as prof:
+            torch.ones(3)
+        times = device_us(prof)
+        done = stub in ("record", "elapsed") or drive(stub)
+    told = [str(one.message) for one in caught if issubclass(one.category, DevprofWarning)]
+    expected = matrix.stub_cell(stub, fault)
+    if expected in (Verdict.NO_EVENT, Verdict.UNDONE):
+        (warning,) = told
+        # any object may be an event: that it is none of its own is found by the plugin's `elapsed`
+        assert (f"stubs.{stub}" if stub != "record" or fault == "raise" else "stubs.elapsed") in warning
+    else:
+        assert told == []
+    assert set(times) == {"aten::ones", "aten::empty", "aten::fill_"}
+    assert any(total for total, _ in times.values()) == (expected is not Verdict.NO_EVENT)
+    assert done or expected is Verdict.UNDONE
+    if fault == "re-enter":
+        assert trouble.refused
+        assert all("start() inside a plugin's " in text for text in trouble.refused), trouble.refused
+    if fault == "fork":
+        assert {os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in trouble.children} == {0}
+
+
+def drive(stub: str) -> bool:
+    """Have torch call one of the other stubs; return whether it did what it is for, where that can be seen."""
+    answer = bridge().lib.devprof_stubs_drive(stub.encode(), b"name", (ctypes.c_int * 16)())
+    return bool(answer == {"enabled": 1, "on_each_device": 3}.get(stub, 0))
 
 
 @pytest.mark.parametrize(

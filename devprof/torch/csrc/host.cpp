@@ -92,10 +92,16 @@ uint64_t handleOf(const torch::profiler::impl::ProfilerVoidEventStub* event) {
   return event == nullptr ? 0 : reinterpret_cast<uint64_t>(event->get());
 }
 
+// Ops that a stub runs are not recorded: each would call the stub again, without an end.
+struct InStub {
+  at::RecordFunctionGuard no_ops{/*is_enabled=*/false};
+};
+
 struct Stubs final : torch::profiler::impl::ProfilerStubs {
   void record(c10::DeviceIndex* device, torch::profiler::impl::ProfilerVoidEventStub* event, int64_t* cpu_ns)
       const override {
     const DevprofStubs* python = g_stubs.load();
+    const InStub here;
     int32_t index = 0;
     const uint64_t handle = python == nullptr ? 0 : python->record(&index);
     devprof::raiseNotedInterrupt();
@@ -121,6 +127,7 @@ struct Stubs final : torch::profiler::impl::ProfilerStubs {
     if (python == nullptr || first == 0 || second == 0) {
       return 0.0f;
     }
+    const InStub here;
     const auto elapsed = static_cast<float>(python->elapsed_us(first, second));
     devprof::raiseNotedInterrupt();
     return elapsed;
@@ -128,31 +135,37 @@ struct Stubs final : torch::profiler::impl::ProfilerStubs {
 
   void mark(const char* name) const override {
     if (const DevprofStubs* python = g_stubs.load()) {
+      const InStub here;
       python->mark(name);
     }
   }
   void rangePush(const char* name) const override {
     if (const DevprofStubs* python = g_stubs.load()) {
+      const InStub here;
       python->range_push(name);
     }
   }
   void rangePop() const override {
     if (const DevprofStubs* python = g_stubs.load()) {
+      const InStub here;
       python->range_pop();
     }
   }
   bool enabled() const override {
     const DevprofStubs* python = g_stubs.load();
+    const InStub here;
     return python != nullptr && python->enabled() != 0;
   }
   void onEachDevice(std::function<void(int)> visit) const override {
     if (const DevprofStubs* python = g_stubs.load()) {
       const auto call = [](void* context, int device) { (*static_cast<std::function<void(int)>*>(context))(device); };
+      const InStub here;
       python->on_each_device(call, &visit);
     }
   }
   void synchronize() const override {
     if (const DevprofStubs* python = g_stubs.load()) {
+      const InStub here;
       python->synchronize();
     }
   }
@@ -215,7 +228,10 @@ DEVPROF_EXPORT uint64_t devprof_stubs_freed(uint64_t* handles, uint64_t capacity
   return n;
 }
 
+constexpr int kMostVisits = 16;
+
 // Drive torch's registered stubs as torch's other profilers do; torch 2.13 has no Python call for it.
+// `visited` takes the first 16 devices; returned is how many there were.
 DEVPROF_EXPORT int devprof_stubs_drive(const char* what, const char* name, int* visited) {
   if (what == nullptr || name == nullptr || visited == nullptr) {
     return -1;
@@ -233,7 +249,12 @@ DEVPROF_EXPORT int devprof_stubs_drive(const char* what, const char* name, int* 
   } else if (std::strcmp(what, "enabled") == 0) {
     return stubs->enabled() ? 1 : 0;
   } else if (std::strcmp(what, "on_each_device") == 0) {
-    stubs->onEachDevice([&](int device) { visited[count++] = device; });
+    stubs->onEachDevice([&](int device) {
+      if (count < kMostVisits) {
+        visited[count] = device;
+      }
+      ++count;
+    });
     return count;
   } else {
     return -1;

@@ -12,6 +12,7 @@ from devprof.contract import CONTRACT_VERSION, Capabilities, NativeBuild
 from devprof.errors import PluginContractError, PluginError
 from devprof.model import ActivityType
 from devprof.registry import ProfilerFacts, validate_build, validate_profiler, validate_session, validate_stubs
+from devprof.registry.returns import describe
 from tests.unit.registry.plugins import KERNELS, Profiler, Session, Stubs
 
 MAJOR, MINOR = CONTRACT_VERSION
@@ -131,11 +132,11 @@ def test_a_property_that_raises_counts_as_missing() -> None:
     assert reason.endswith("it has no stop")
 
 
-@pytest.mark.parametrize("name", ["", " sim", "sim\n", "a,b", "a\tb"])
+@pytest.mark.parametrize("name", ["", " sim", "sim\n", "a,b", "a\tb", "x" * 101])
 def test_a_name_that_cannot_be_typed_in_a_list_is_refused(name: str) -> None:
     assert _refused(validate_profiler, Profiler(name)) == (
         "profiler.name",
-        f"a name must be a printable text that is not empty, without commas or outer spaces; found {name!r}",
+        f"a name must be a printable text of 1 to 100 characters, without commas or outer spaces; found {describe(name)}",
     )
 
 
@@ -231,7 +232,7 @@ def test_a_build_that_fits_is_given_back(tmp_path: Path) -> None:
         ("sim.cpp", "returned str 'sim.cpp', expected NativeBuild"),
         (NativeBuild("sim", ()), "build 'sim' needs sources as absolute paths, found none"),
         (NativeBuild("sim", ("sim.cpp",)), "build 'sim' needs sources as absolute paths, found str 'sim.cpp'"),  # type: ignore[arg-type]
-        (NativeBuild("", (Path("/x"),)), "found ''"),
+        (NativeBuild("", (Path("/x"),)), "found str ''"),
     ],
 )
 def test_a_build_that_does_not_fit_is_refused(build: object, reason: str) -> None:
