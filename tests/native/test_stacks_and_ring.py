@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -21,15 +22,29 @@ SOURCES = [BRIDGE / "stacks.cpp", BRIDGE / "interrupt.cpp", Path(__file__).with_
 INCLUDES = [BRIDGE, BRIDGE / "include", DEVICE]
 
 
-def built(folder: Path, sanitizer: str) -> Path:
-    """Return the driver under a sanitizer; the test is skipped where the compiler has none."""
+def built(
+    folder: Path,
+    sanitizer: str,
+    sources: Sequence[Path] = SOURCES,
+    includes: Sequence[Path] = INCLUDES,
+    others: Sequence[Path] = (),
+) -> Path:
+    """Return the driver under a sanitizer; the test is skipped where the compiler has none.
+
+    Args:
+        folder: where to build.
+        sanitizer: its name, as compilers have it.
+        sources: of the program, the driver last.
+        includes: folders of headers.
+        others: the same, of headers that may be warned of.
+    """
     command = compiler()
     if command is None:
         pytest.skip("no C++ compiler")
-    made = folder / "stacks_and_ring"
+    made = folder / sources[-1].stem
     flags = ["-std=c++20", "-O1", "-g", f"-fsanitize={sanitizer}", "-fno-sanitize-recover=all", "-Wall", "-Wextra"]
-    includes = [f"-I{path}" for path in INCLUDES]
-    command += [*flags, *includes, *map(str, SOURCES), "-o", str(made), "-ldl", "-pthread"]
+    folders = [*(f"-I{path}" for path in includes), *(f"-isystem{path}" for path in others)]
+    command += [*flags, *folders, *map(str, sources), "-o", str(made), "-ldl", "-pthread"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if any(
         word in done.stderr for word in ("sanitize", "libasan", "libtsan", "libubsan", "tsan_preinit", "asan_preinit")
