@@ -13,36 +13,55 @@ from devprof.model import ActivityBatch, ActivityType
 
 __all__ = ["doubt_kinds", "doubt_numbers"]
 
+_WELL_AFTER_NS = 10_000
+"""A call that another one makes ends before it; this much more is no question of how well a clock is known."""
+
 _CALLS = (ActivityType.PRIVATEUSE1_DRIVER, ActivityType.PRIVATEUSE1_RUNTIME)
 
 
 def doubt_kinds(ledger: PluginLedger, batches: Sequence[ActivityBatch], join: LaunchJoin) -> None:
     """Say so where device work came under a kind that means a call of the host's: it then has no device time.
 
-    A call has a thread and no device or resource, and does not begin when another one of its number is over.
+    A call has a thread and no device or resource, and does not begin when another one of its number is over. Beside right work,
+    such as copies, only calls count that go on well after the call of their number, and whose number no work has.
     """
-    if join.on_device.any() or not len(join):
+    if not len(join):
         return
     kinds = np.concatenate([batch.activity_type for batch in batches])
     calls = np.isin(kinds, [int(kind) for kind in _CALLS])
-    like_work = calls & ((longs(batches, "device") != 0) | (longs(batches, "resource") != 0) | _follows(batches))
+    work = join.on_device
+    if work.any():
+        ids = longs(batches, "id")
+        like_work = calls & ~np.isin(ids, ids[work]) & _later_than_its_call(batches, calls, outlasts=True)
+    else:
+        placed = (longs(batches, "device") != 0) | (longs(batches, "resource") != 0)
+        like_work = calls & (placed | _later_than_its_call(batches, calls, outlasts=False))
     if not like_work.any():
         return
-    number = int(kinds[np.flatnonzero(like_work)[0]])
+    kind = ActivityType(int(kinds[np.flatnonzero(like_work)[0]])).name
+    where = (
+        "go on after the call of their number"
+        if work.any()
+        else "are on a device or begin when the call of their number is over"
+    )
     ledger.doubts.append(
-        f"it delivered no device work, and {int(like_work.sum())} records of kind {ActivityType(number).name} that are on a "
-        "device or begin when the call of their number is over; work on a device is CONCURRENT_KERNEL, GPU_MEMCPY or GPU_MEMSET"
+        f"it delivered {int(like_work.sum())} records of kind {kind} that {where}, and no device work of these numbers; "
+        "work on a device is CONCURRENT_KERNEL, GPU_MEMCPY or GPU_MEMSET"
     )
 
 
-def _follows(batches: Sequence[ActivityBatch]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Return which records begin when an earlier one with their number is over."""
-    ids, start, end = (longs(batches, column) for column in ("id", "start", "end"))
+def _later_than_its_call(
+    batches: Sequence[ActivityBatch], calls: np.ndarray[tuple[int], np.dtype[np.bool_]], *, outlasts: bool
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Return which calls begin when an earlier one with their number is over, or (`outlasts`) end well after it, (n,)."""
+    at = np.flatnonzero(calls)
+    ids, start, end = (longs(batches, column)[at] for column in ("id", "start", "end"))
     order = np.lexsort((start, ids))
-    same = np.zeros(len(ids), np.bool_)
     before, after = order[:-1], order[1:]
-    same[after] = (ids[after] == ids[before]) & (ids[after] != 0) & (start[after] >= end[before])
-    return same
+    later = end[after] >= end[before] + _WELL_AFTER_NS if outlasts else start[after] >= end[before]
+    found = np.zeros(len(calls), np.bool_)
+    found[at[after]] = (ids[after] == ids[before]) & (ids[after] != 0) & later
+    return found
 
 
 def doubt_numbers(ledger: PluginLedger, batches: Sequence[ActivityBatch], join: LaunchJoin) -> None:

@@ -14,8 +14,9 @@ from devprof.profiler import profile
 from devprof.registry import register, unregister
 from devprof.testing import ScriptedProfiler, plugin_of
 
-KERNEL, CALL, DRIVER = (
+KERNEL, COPY, CALL, DRIVER = (
     ActivityType.CONCURRENT_KERNEL,
+    ActivityType.GPU_MEMCPY,
     ActivityType.PRIVATEUSE1_RUNTIME,
     ActivityType.PRIVATEUSE1_DRIVER,
 )
@@ -58,8 +59,18 @@ def test_device_work_under_a_kind_that_means_a_call(kind: ActivityType, resource
         ]
         return [*(call(start + 100 * n - 20, id=n) for n in (1, 2)), *work]
 
+    with pytest.warns(LossWarning, match=rf"it delivered 2 records of kind {kind.name} that are on a device or begin"):
+        session(script)
+
+
+def test_kernels_under_a_kind_that_means_a_call_beside_copies_that_are_right() -> None:
+    def script(start: int, end: int) -> list[GenericTraceActivity]:
+        copy = GenericTraceActivity(COPY, "copy", start + 40, start + 90, id=1)
+        gemm = GenericTraceActivity(DRIVER, "gemm", start + 25, start + 20_000, id=2)
+        return [call(start + 1, id=1), copy, call(start + 20, id=2), gemm]
+
     with pytest.warns(
-        LossWarning, match=rf"no device work, and 2 records of kind {kind.name} that are on a device or begin"
+        LossWarning, match=r"it delivered 1 records of kind PRIVATEUSE1_DRIVER that go on after the call"
     ):
         session(script)
 
@@ -76,5 +87,15 @@ def test_calls_alone_and_driver_calls_below_runtime_calls_are_no_mistake() -> No
     def script(start: int, end: int) -> list[GenericTraceActivity]:
         below = GenericTraceActivity(DRIVER, "submit", start + 2, start + 5, id=1, thread_id=5)
         return [call(start + 1, id=1), below, call(start + 50, id=2), call(start + 70)]
+
+    session(script)
+
+
+def test_beside_work_driver_calls_below_runtime_calls_are_no_mistake_nor_a_slow_one_that_has_work() -> None:
+    def script(start: int, end: int) -> list[GenericTraceActivity]:
+        below = GenericTraceActivity(DRIVER, "submit", start + 2, start + 5, id=1, thread_id=5)
+        slow = GenericTraceActivity(DRIVER, "submit", start + 25, start + 20_000, id=2, thread_id=5)
+        work = [GenericTraceActivity(COPY, "copy", start + 40, start + 90, id=2)]
+        return [call(start + 1, id=1), below, call(start + 20, id=2), slow, *work]
 
     session(script)
