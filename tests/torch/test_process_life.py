@@ -150,7 +150,7 @@ def test_without_its_bridge_or_with_another_torchs_devprof_says_so_once_and_the_
 ) -> None:
     facts = program(
         """
-        import pathlib, subprocess, warnings
+        import hashlib, pathlib, subprocess, warnings
         import toyland, torch, devprof
         from devprof.errors import DevprofWarning
         from devprof.native import library_path
@@ -175,9 +175,11 @@ def test_without_its_bridge_or_with_another_torchs_devprof_says_so_once_and_the_
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.write_bytes(b"no library")
             path.chmod(0o700)
+            path.with_suffix(".sha256").write_text(hashlib.sha256(path.read_bytes()).hexdigest())
             damaged = session()
             subprocess.run([*compiler(), "-x", "c", "-shared", "-fPIC", str(source), "-o", str(path)], check=True)
             path.chmod(0o700)
+            path.with_suffix(".sha256").write_text(hashlib.sha256(path.read_bytes()).hexdigest())
             foreign = session()
             path.chmod(0o722)
             exposed = session()
