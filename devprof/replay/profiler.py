@@ -107,5 +107,7 @@ class ReplayProfiler:
         if recorded.refused:
             return None
         if self._must_be_exact and config.host == "torch":
-            raise UsageError("exact=True is for devprof's own host: torch compares a call's time with its op's; leave it out")
+            raise UsageError(
+                "exact=True is for devprof's own host: torch compares a call's time with its op's; leave it out"
+            )
         return ReplaySession(self, recorded, frozenset(activity_types), config)
