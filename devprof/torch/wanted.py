@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import TypeAlias
 
+import torch
 from torch.profiler import ProfilerActivity, supported_activities
 
 from devprof.capture.hosting import ProfileOptions, WantedActivity
@@ -24,12 +25,15 @@ def torch_activities(options: ProfileOptions) -> list[Filtered]:
     Plugins share torch's group PrivateUse1: where several are named, each is asked for the kinds of all.
 
     Raises:
-        UsageError: a name is neither a group of torch's nor a plugin, or torch has no renamed backend to run a plugin with.
+        UsageError: a name is neither a group of torch's nor a plugin, torch has no renamed backend to run a plugin with, or
+            this torch records none of the groups.
     """
     wanted = [] if options.cpu is None else [options.cpu]
-    if options.devices is not None:
-        return _grouped([*wanted, *options.devices])
     supported: set[ProfilerActivity] = supported_activities()  # type: ignore[no-untyped-call]  # torch's
+    if options.devices is not None:
+        groups = [*wanted, *options.devices]
+        _check_supported({torch_activity(group.name) for group in groups}, supported)
+        return _grouped(groups)
     devices = sorted(supported - {ProfilerActivity.CPU}, key=lambda one: one.value)
     return [*_grouped(wanted), *devices]
 
@@ -38,6 +42,16 @@ def plugins_to_enable(wanted: Iterable[WantedActivity]) -> list[str]:
     """Return the plugins named in `wanted` that a PrivateUse1 session does not take in by itself."""
     plugins = [_plugin(group.name) for group in wanted if group.name not in ProfilerActivity.__members__]
     return [plugin.name for plugin in plugins if plugin.capabilities.torch_device != backend_name()]
+
+
+def _check_supported(wanted: Set[ProfilerActivity], supported: Set[ProfilerActivity]) -> None:
+    # torch drops a group that it does not record, and asserts that one is left; PrivateUse1 is for the plugins
+    if wanted and not wanted & {*supported, ProfilerActivity.PrivateUse1}:
+        names, known = (", ".join(sorted(repr(one.name.lower()) for one in some)) for some in (wanted, supported))
+        raise UsageError(
+            f"torch {torch.__version__} here does not record {names}; it records {known}. Ask for one of those too, or use "
+            "host='python' with a plugin for the device"
+        )
 
 
 def _grouped(wanted: Iterable[WantedActivity]) -> list[Filtered]:

@@ -6,6 +6,7 @@ import gc
 import gzip
 import json
 import threading
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +173,17 @@ def test_a_cpu_profile_has_no_report() -> None:
         ops()
     with pytest.raises(UsageError, match="there is no report"):
         _ = prof.report
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this torch records CUDA")
+def test_groups_that_this_torch_does_not_record_are_refused_unless_there_is_another() -> None:
+    with pytest.raises(UsageError, match=r"does not record 'cuda'; it records 'cpu'.*host='python'"):
+        devprof.profile(activities=["cuda"], host="torch").start()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's own, that CUDA is not there
+        with devprof.profile(activities=["cpu", "cuda"], host="torch") as prof:
+            torch.ones(2)
+    assert "aten::ones" in {one.key for one in prof.key_averages()}
 
 
 def test_what_torch_does_not_know_is_refused_with_what_there_is() -> None:
