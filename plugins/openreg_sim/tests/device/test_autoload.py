@@ -101,10 +101,11 @@ def test_whatever_shows_a_warning_cannot_break_the_import(run_script: Any, tmp_p
 
 
 def test_library_of_another_build_is_refused_in_one_sentence(run_script: Any, tmp_path: Any) -> None:
-    """A file in the cache that is no library of ours does not break the import either."""
+    """A file in the cache that is no library of ours, with a checksum that fits, does not break the import either."""
     spoil = (
-        "from devprof.native import library_path; from openreg_sim.build_spec import openreg_build\n"
+        "import hashlib; from devprof.native import library_path; from openreg_sim.build_spec import openreg_build\n"
         "path = library_path(openreg_build()); path.write_bytes(b'nonsense'); path.chmod(0o700)\n"
+        "path.with_suffix('.sha256').write_text(hashlib.sha256(b'nonsense').hexdigest())\n"
         "import torch; " + REPORT
     )
     done = run_script(spoil, DEVPROF_CACHE=str(tmp_path))
