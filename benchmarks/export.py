@@ -14,25 +14,20 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 
 from benchmarks.setting import Gate, cpu_us, in_own_process, peak_bytes
-from devprof.errors import BuildError
+from benchmarks.writers import REPEATS, median_us, taking, writers
 from devprof.export import chrome_trace, in_background
-from devprof.export.build_spec import EXPORT
 from devprof.model import ActivityType
-from devprof.native import build
 from devprof.store import ItemColumn, ItemKind, Place, PlaceKind, Row, Trace
 
 __all__ = ["gates", "kernels"]
 
 SIZES = (10_000, 100_000, 1_000_000)
 PEER_SIZE = 100_000
-REPEATS = 5
 HERE = Path(__file__).parent
 N_NAMES = 200
 SWITCH = "DEVPROF_JSON_WRITER"
@@ -83,17 +78,17 @@ def kernels(n: int) -> Trace:
 
 def gates() -> Iterator[Gate]:
     """Measure, and yield the figures as they come."""
-    writers = _writers()
+    ways = writers()
     with tempfile.TemporaryDirectory() as folder:
-        for writer in writers:
-            with _taking(writer):
+        for writer in ways:
+            with taking(SWITCH, writer):
                 yield from _by_size(writer, Path(folder) / "trace.json")
                 yield from _beside_json(writer, folder)
                 yield _longest_gap(writer, Path(folder) / "trace.json")
-        if "native" in writers:
+        if "native" in ways:
             yield from _beside_python(Path(folder))
-    for writer in writers:
-        with _taking(writer):
+    for writer in ways:
+        with taking(SWITCH, writer):
             peer = in_own_process("benchmarks.export", PEER_SIZE)
         detail = f"{peer['devprof_us']:.2f} / {peer['kineto_us']:.2f} us"
         ratio = peer["devprof_us"] / peer["kineto_us"]
@@ -102,26 +97,11 @@ def gates() -> Iterator[Gate]:
         )
 
 
-def _writers() -> list[str]:
-    try:
-        build(EXPORT)
-    except BuildError as error:
-        print(f"     export: no native writer here: {error}")
-        return ["python"]
-    return ["native", "python"]
-
-
-@contextmanager
-def _taking(writer: str) -> Iterator[None]:
-    with mock.patch.dict("os.environ", {SWITCH: writer}):
-        yield
-
-
 def _by_size(writer: str, path: Path) -> Iterator[Gate]:
     own: dict[int, float] = {}
     for n in SIZES:
         trace = kernels(n)
-        own[n] = _median_us(lambda trace=trace: chrome_trace(trace, path)) / n  # type: ignore[misc]  # bound now
+        own[n] = median_us(lambda trace=trace: chrome_trace(trace, path)) / n  # type: ignore[misc]  # bound now
         yield Gate(f"export ({writer}): {n} kernels with 8 args as Chrome JSON, per event", own[n], None, "us")
     small, large = own[min(SIZES)], own[max(SIZES)]
     detail = f"{large:.2f} / {small:.2f} us"
@@ -161,7 +141,7 @@ def _beside_python(folder: Path) -> Iterator[Gate]:
     trace = kernels(PEER_SIZE)
 
     def write(writer: str) -> None:
-        with _taking(writer):
+        with taking(SWITCH, writer):
             chrome_trace(trace, folder / "trace.json")
 
     files = []
@@ -187,10 +167,6 @@ def _longest_gap(writer: str, path: Path) -> Gate:
     export.wait()
     name = f"export ({writer}): longest gap of a heartbeat beside a background export of 1M events"
     return Gate(name, longest * 1000, GAP_MS, "ms")
-
-
-def _median_us(write: Callable[[], object]) -> float:
-    return statistics.median(cpu_us(write) for _ in range(REPEATS))
 
 
 def _alternated_us(

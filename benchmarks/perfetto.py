@@ -13,22 +13,18 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
 from benchmarks.averages import nested_trace
 from benchmarks.export import kernels
 from benchmarks.setting import Gate, cpu_us, peak_bytes
-from devprof.errors import BuildError
+from benchmarks.writers import REPEATS, median_us, taking, writers
 from devprof.export import perfetto_trace
-from devprof.export.build_spec import EXPORT
-from devprof.native import build
 from devprof.store import Trace
 
 __all__ = ["gates"]
@@ -42,46 +38,30 @@ SIZE_TO_KINETO = {"native": 1 / 4, "python": None}
 TO_PACKAGE = {"native": 1 / 20, "python": 1 / 2.5}
 MEMORY_MIB = 20
 PACKAGE_SIZE = 20_000
-REPEATS = 5
 HERE = Path(__file__).parent
 NAMES = ("External id", "device", "stream", "correlation", "registers per thread", "shared memory", "grid", "block")
 
 
 def gates() -> Iterator[Gate]:
     """Measure, and yield the figures as they come."""
-    writers = _writers()
+    ways = writers()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.pftrace"
-        for writer in writers:
-            with _taking(writer):
+        for writer in ways:
+            with taking(SWITCH, writer):
                 yield from _by_size(writer, path)
                 if importlib.util.find_spec("perfetto"):
                     yield _beside_package(writer, kernels(PACKAGE_SIZE), path)
     for n in PEER_SIZES:
         for kind in ("training", "kernels"):
-            yield from _beside_kineto(kind, n, writers)
-
-
-def _writers() -> list[str]:
-    try:
-        build(EXPORT)
-    except BuildError as error:
-        print(f"     perfetto: no native writer here: {error}")
-        return ["python"]
-    return ["native", "python"]
-
-
-@contextmanager
-def _taking(writer: str) -> Iterator[None]:
-    with mock.patch.dict("os.environ", {SWITCH: writer}):
-        yield
+            yield from _beside_kineto(kind, n, ways)
 
 
 def _by_size(writer: str, path: Path) -> Iterator[Gate]:
     own: dict[int, float] = {}
     for n in SIZES:
         trace = kernels(n)
-        own[n] = _median_us(lambda trace=trace: perfetto_trace(trace, path)) / n  # type: ignore[misc]  # bound now
+        own[n] = median_us(lambda trace=trace: perfetto_trace(trace, path)) / n  # type: ignore[misc]  # bound now
         detail = f"{path.stat().st_size / n:.0f} B per event"
         yield Gate(f"perfetto ({writer}): {n} kernels with 8 args, per event", own[n], None, "us", detail)
     small, large = own[min(SIZES)], own[max(SIZES)]
@@ -99,7 +79,7 @@ def _bare(trace: Trace) -> Trace:
 
 
 def _shown(what: str, trace: Trace, path: Path) -> Gate:
-    cost_us = _median_us(lambda: perfetto_trace(trace, path)) / len(trace)
+    cost_us = median_us(lambda: perfetto_trace(trace, path)) / len(trace)
     return Gate(f"{what}, per event", cost_us, None, "us", f"{path.stat().st_size / len(trace):.0f} B per event")
 
 
@@ -110,12 +90,12 @@ def _beside_package(writer: str, trace: Trace, path: Path) -> Gate:
     return Gate(name, ours / theirs, TO_PACKAGE[writer], detail=f"{ours:.2f} / {theirs:.2f} us")
 
 
-def _beside_kineto(kind: str, n: int, writers: list[str]) -> Iterator[Gate]:
-    command = [sys.executable, "-m", "benchmarks.perfetto", kind, str(n), *writers]
+def _beside_kineto(kind: str, n: int, ways: list[str]) -> Iterator[Gate]:
+    command = [sys.executable, "-m", "benchmarks.perfetto", kind, str(n), *ways]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=HERE.parent)
     peer: dict[str, dict[str, float]] = json.loads(done.stdout.splitlines()[-1])
     kineto = peer["kineto"]
-    for writer in writers:
+    for writer in ways:
         own = peer[writer]
         what = f"perfetto ({writer}): of one profile of {kind}, {n // 1000}k events"
         detail = f"{own['us']:.2f} / {kineto['us']:.2f} us"
@@ -123,10 +103,6 @@ def _beside_kineto(kind: str, n: int, writers: list[str]) -> Iterator[Gate]:
         detail = f"{own['bytes']:.0f} / {kineto['bytes']:.0f} B per event"
         size = own["bytes"] / kineto["bytes"]
         yield Gate(f"{what}, its size / that of Kineto's JSON", size, SIZE_TO_KINETO[writer], detail=detail)
-
-
-def _median_us(write: Callable[[], object]) -> float:
-    return statistics.median(cpu_us(write) for _ in range(REPEATS))
 
 
 def _by_package(trace: Trace, path: Path) -> None:
@@ -176,7 +152,7 @@ def _annotate(event: Any, iid: int, value: Any) -> None:
         annotation.int_value = value
 
 
-def _both_ways(kind: str, n: int, writers: list[str]) -> dict[str, dict[str, float]]:
+def _both_ways(kind: str, n: int, ways: list[str]) -> dict[str, dict[str, float]]:
     """Write one torch profile of `n` events in each way, and return what each takes per event."""
     from benchmarks.profiled import profile_of_kernels, profile_of_training
     from devprof.torch import trace_of
@@ -185,12 +161,12 @@ def _both_ways(kind: str, n: int, writers: list[str]) -> dict[str, dict[str, flo
     profiled = profile_of_training(n // EVENTS_OF_A_STEP, name) if kind == "training" else profile_of_kernels(n, name)
     trace = trace_of(profiled)  # from now on, Kineto's writer runs as often as it is asked
     with tempfile.TemporaryDirectory() as folder:
-        paths = {way: Path(folder) / way for way in ("kineto", *writers)}
+        paths = {way: Path(folder) / way for way in ("kineto", *ways)}
         taken: dict[str, list[float]] = {way: [] for way in paths}
         for _ in range(REPEATS):
             taken["kineto"].append(cpu_us(lambda: profiled.export_chrome_trace(str(paths["kineto"]))))
-            for writer in writers:
-                with _taking(writer):
+            for writer in ways:
+                with taking(SWITCH, writer):
                     taken[writer].append(cpu_us(lambda path=paths[writer]: perfetto_trace(trace, path)))  # type: ignore[misc]
         return {
             way: {"us": statistics.median(taken[way]) / len(trace), "bytes": paths[way].stat().st_size / len(trace)}

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import runpy
 import sys
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
 from devprof.cli.termination import ended_by_sigterm
 from devprof.errors import UsageError
+from devprof.native import torch_facts
 
-__all__ = ["Program", "exit_code", "show"]
+__all__ = ["Program", "file_beside", "host_named"]
 
 _OURS = (__file__, runpy.__file__, "<frozen runpy>")
 _INTERRUPTED = 130  # what a shell sees of a program that SIGINT ended
@@ -71,6 +73,19 @@ class Program:
             return error
         return None
 
+    def run_under(self, profile: AbstractContextManager[object]) -> int:
+        """Run it inside of a profile, print what it died of as Python would, and return what Python would have exited with.
+
+        Raises:
+            UsageError: as `run`.
+        """
+        with profile:
+            ended_by = self.run()
+        sys.stdout.flush()
+        if ended_by is not None:
+            _show(ended_by)
+        return _exit_code(ended_by)
+
     def _set_path(self) -> None:
         """Put the program's folder where Python had put ours; `runpy` does so for folders and archives."""
         if sys.flags.safe_path:
@@ -82,6 +97,23 @@ class Program:
             sys.path.insert(0, str(Path.cwd()))
         elif script.suffix == ".pyc" or not _holds_main(script):
             sys.path.insert(0, str(script.resolve().parent))
+
+
+def file_beside(output: Path | None, name: str) -> Path:
+    """Return where a command writes: absolute, for the program may change the folder.
+
+    Raises:
+        UsageError: there is no such folder.
+    """
+    target = (output or Path(name)).absolute()
+    if not target.parent.is_dir():
+        raise UsageError(f"cannot write {target}: there is no directory {target.parent}; make it first")
+    return target
+
+
+def host_named(choice: str) -> str:
+    """Return the host of a profile; ``auto`` is torch's where torch is installed, for the program is not imported yet."""
+    return ("torch" if torch_facts() else "python") if choice == "auto" else choice
 
 
 def _holds_main(path: Path) -> bool:
@@ -98,7 +130,7 @@ def _own_frames(trace: TracebackType | None) -> TracebackType | None:
     return trace
 
 
-def show(error: BaseException) -> None:
+def _show(error: BaseException) -> None:
     """Print what a program died of, as Python would."""
     if not isinstance(error, SystemExit):
         sys.excepthook(type(error), error, error.__traceback__)
@@ -106,7 +138,7 @@ def show(error: BaseException) -> None:
         print(error.code, file=sys.stderr)
 
 
-def exit_code(error: BaseException | None) -> int:
+def _exit_code(error: BaseException | None) -> int:
     """Return what Python would have exited with."""
     if error is None:
         return 0

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from devprof.cli.output import Json, print_json
-from devprof.cli.program import Program, exit_code, show
+from devprof.cli.program import Program, file_beside, host_named
 from devprof.errors import DevprofError, UsageError
 
 __all__ = ["record"]
@@ -37,26 +36,20 @@ def record(
     or user name, and the ranges that you named are numbered, unless you say --keep-texts. Replay it with `devprof replay`. To
     record a run of the conformance kit: `devprof conform PLUGIN --record FILE`.
     """
-    from devprof.native import torch_facts
     from devprof.profiler import profile
     from devprof.replay import Recorder, save
 
     wanted = Program(program[0], tuple(program[1:]), module)
     wanted.check()
     name = plugin or _only_plugin()
-    target = _target(output, wanted)
+    target = file_beside(output, f"{wanted.stem}.devrec")
     with Recorder(name) as recorder:
         prof = profile(
             activities=["cpu", name],
-            host=("torch" if torch_facts() else "python") if host == "auto" else host,
+            host=host_named(host),
             profile_memory=profile_memory,
         )
-        with prof:
-            ended_by = wanted.run()
-    sys.stdout.flush()
-    if ended_by is not None:
-        show(ended_by)
-    code = exit_code(ended_by)
+        code = wanted.run_under(prof)
     try:
         recorder.note_host(prof.trace)
         recording = recorder.recording(keep_texts=keep_texts)
@@ -84,11 +77,3 @@ def _only_plugin() -> str:
     if len(names) != 1:
         raise UsageError(f"say which plugin with --plugin: installed are {', '.join(names) or 'none'}")
     return names[0]
-
-
-def _target(output: Path | None, program: Program) -> Path:
-    """Return the file, absolute: the program may change the folder."""
-    target = (output or Path(f"{program.stem}.devrec")).absolute()
-    if not target.parent.is_dir():
-        raise UsageError(f"cannot write {target}: there is no directory {target.parent}; make it first")
-    return target

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,9 +11,8 @@ import typer
 
 from devprof.cli.convert import WRITERS, writer_for
 from devprof.cli.output import Json, averages_as_rows, print_json, sort_key
-from devprof.cli.program import Program, exit_code, show
+from devprof.cli.program import Program, file_beside, host_named
 from devprof.errors import DevprofError, UsageError
-from devprof.native import torch_facts
 from devprof.profiler import profile
 from devprof.profiler.ranks import rank_here
 
@@ -86,7 +84,7 @@ def run(
     writer_for(target)
     prof = profile(
         activities=activity or None,
-        host=("torch" if torch_facts() else "python") if host == "auto" else host,
+        host=host_named(host),
         with_stack=with_stack,
         record_shapes=record_shapes,
         profile_memory=profile_memory,
@@ -96,12 +94,7 @@ def run(
     )
     if (rank := rank_here()) is not None:
         prof.add_metadata_json("distributedInfo", json.dumps(rank.as_dict()))
-    with prof:
-        ended_by = wanted.run()
-    sys.stdout.flush()
-    if ended_by is not None:
-        show(ended_by)
-    code = exit_code(ended_by)
+    code = wanted.run_under(prof)
     try:
         _write(prof, target)
         if not quiet:
@@ -127,10 +120,8 @@ def _limits(ring: str | None) -> dict[str, Any]:
 
 
 def _target(output: Path | None, program: Program) -> Path:
-    """Return where the trace goes: absolute, for the program may change the folder; apart from those of other ranks."""
-    target = (output or Path(f"{program.stem}.devprof")).absolute()
-    if not target.parent.is_dir():
-        raise UsageError(f"cannot write {target}: there is no directory {target.parent}; make it first")
+    """Return where the trace goes, apart from those of other ranks."""
+    target = file_beside(output, f"{program.stem}.devprof")
     rank = rank_here()
     if rank is None or rank.world_size == 1:
         return target

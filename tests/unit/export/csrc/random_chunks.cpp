@@ -12,6 +12,7 @@
 
 #include "chunk.h"
 #include "numbers.h"
+#include "random_columns.h"
 
 namespace {
 
@@ -19,23 +20,6 @@ using devprof::Chunk;
 using devprof::Column;
 using devprof::Field;
 using devprof::Texts;
-
-std::mt19937_64 generator;
-
-int64_t below(int64_t n) { return static_cast<int64_t>(generator() % static_cast<uint64_t>(n)); }
-
-int64_t any_int() {
-  switch (below(4)) {
-    case 0:
-      return below(10);
-    case 1:
-      return std::numeric_limits<int64_t>::min() + below(2);
-    case 2:
-      return std::numeric_limits<int64_t>::max() - below(2);
-    default:
-      return static_cast<int64_t>(generator()) >> below(64);
-  }
-}
 
 double any_double() {
   for (;;) {
@@ -48,29 +32,9 @@ double any_double() {
 }
 
 // A chunk and the memory that it points to.
-struct Made {
-  std::vector<std::unique_ptr<char[]>> memory;
-  std::vector<int64_t> sizes;
+struct Made : Memory {
   std::vector<Field> fields;
   Chunk chunk{};
-
-  template <typename Item, typename Make>
-  Column column(int64_t n, Make make) {
-    const size_t bytes = static_cast<size_t>(n) * sizeof(Item);
-    memory.emplace_back(new char[bytes]);
-    sizes.push_back(static_cast<int64_t>(bytes));
-    Item* const items = reinterpret_cast<Item*>(memory.back().get());
-    for (int64_t i = 0; i < n; ++i) items[i] = static_cast<Item>(make());
-    return {items, static_cast<int64_t>(bytes)};
-  }
-
-  Texts texts(int64_t n) {
-    std::vector<int64_t> offsets{0};
-    for (int64_t i = 0; i < n; ++i) offsets.push_back(offsets.back() + (below(20) == 0 ? below(3000) : below(30)));
-    size_t next = 0;
-    const Column bytes = column<char>(offsets.back(), [] { return 'a' + below(26); });
-    return {bytes, column<int64_t>(n + 1, [&] { return offsets[next++]; })};
-  }
 
   Field field(int64_t m, int64_t n_texts, int64_t n_keys) {
     Field made{below(6), below(n_keys), 1, {}, {}};

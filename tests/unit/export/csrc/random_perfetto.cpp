@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "perfetto.h"
+#include "random_columns.h"
 
 namespace {
 
@@ -21,48 +22,11 @@ using devprof::PerfettoTrace;
 using devprof::PerfettoWriter;
 using devprof::Texts;
 
-std::mt19937_64 generator;
-
-int64_t below(int64_t n) { return static_cast<int64_t>(generator() % static_cast<uint64_t>(n)); }
-
-int64_t any_int() {
-  switch (below(4)) {
-    case 0:
-      return below(10);
-    case 1:
-      return std::numeric_limits<int64_t>::min() + below(2);
-    case 2:
-      return std::numeric_limits<int64_t>::max() - below(2);
-    default:
-      return static_cast<int64_t>(generator()) >> below(64);
-  }
-}
-
 // A trace, a block of all its events, and the memory that they point to.
-struct Made {
-  std::vector<std::unique_ptr<char[]>> memory;
-  std::vector<int64_t> sizes;
+struct Made : Memory {
   std::vector<Item> items;
   PerfettoTrace trace{};
   Block block{};
-
-  template <typename Value, typename Make>
-  Column column(int64_t n, Make make) {
-    const size_t bytes = static_cast<size_t>(n) * sizeof(Value);
-    memory.emplace_back(new char[bytes]);
-    sizes.push_back(static_cast<int64_t>(bytes));
-    Value* const values = reinterpret_cast<Value*>(memory.back().get());
-    for (int64_t i = 0; i < n; ++i) values[i] = static_cast<Value>(make());
-    return {values, static_cast<int64_t>(bytes)};
-  }
-
-  Texts texts(int64_t n) {
-    std::vector<int64_t> offsets{0};
-    for (int64_t i = 0; i < n; ++i) offsets.push_back(offsets.back() + (below(20) == 0 ? below(3000) : below(30)));
-    size_t next = 0;
-    const Column bytes = column<char>(offsets.back(), [] { return 'a' + below(26); });
-    return {bytes, column<int64_t>(n + 1, [&] { return offsets[next++]; })};
-  }
 
   // Some of the events, ascending, and how many.
   template <typename Index>
