@@ -54,6 +54,15 @@ def _running(environment: dict[str, str], folder: Path, program: str = WORK) -> 
         process.communicate()
 
 
+def _asking(environment: dict[str, str], pid: int) -> subprocess.Popen[str]:
+    """Ask for a recording that is longer than any test, and return once the program records."""
+    command = [sys.executable, "-m", "devprof", "attach", str(pid), "-s", "50"]
+    asking = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert asking.stderr is not None
+    assert asking.stderr.readline() == f"process {pid} records ...\n"
+    return asking
+
+
 def _attach(environment: dict[str, str], *words: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "devprof", "attach", *map(str, words)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
@@ -81,10 +90,7 @@ def test_a_program_that_opted_in_by_its_environment_is_recorded_and_the_path_is_
 
 def test_ctrl_c_ends_the_recording_and_the_trace_is_there(environment: dict[str, str], tmp_path: Path) -> None:
     with _running(environment | {"DEVPROF_ON_DEMAND": str(tmp_path / "mine")}, tmp_path) as program:
-        command = [sys.executable, "-m", "devprof", "attach", str(program.pid), "--seconds", "50"]
-        asking = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        assert asking.stderr is not None
-        assert asking.stderr.readline() == f"process {program.pid} records ...\n"
+        asking = _asking(environment, program.pid)
         asking.send_signal(signal.SIGINT)
         out, err = asking.communicate(timeout=60)
     assert (asking.returncode, "ended from here" in err) == (0, True), err
@@ -95,14 +101,7 @@ def test_a_program_that_is_killed_while_it_is_recorded_is_said_to_have_ended(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     with _running(environment | {"DEVPROF_ON_DEMAND": "1"}, tmp_path) as program:
-        asking = subprocess.Popen(
-            [sys.executable, "-m", "devprof", "attach", str(program.pid), "-s", "50"],
-            env=environment,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert asking.stderr is not None
-        asking.stderr.readline()
+        asking = _asking(environment, program.pid)
         program.kill()
         err = asking.communicate(timeout=60)[1]
     assert asking.returncode == 2
@@ -120,15 +119,7 @@ with devprof.record_function("last"):
     pass
 """
     with _running(environment | {"DEVPROF_ON_DEMAND": "1"}, tmp_path, program_text) as program:
-        asking = subprocess.Popen(
-            [sys.executable, "-m", "devprof", "attach", str(program.pid), "-s", "50"],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert asking.stderr is not None
-        asking.stderr.readline()
+        asking = _asking(environment, program.pid)
         assert program.stdin is not None
         program.stdin.write("\n")
         program.stdin.flush()
@@ -272,15 +263,7 @@ sys.stdin.readline()
 print(sum(float(batch.sum()) for _ in range(2) for batch in data), flush=True)
 """
     with _running(environment | {"DEVPROF_ON_DEMAND": "1"}, tmp_path, loading) as program:
-        asking = subprocess.Popen(
-            [sys.executable, "-m", "devprof", "attach", str(program.pid), "-s", "50"],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert asking.stderr is not None
-        asking.stderr.readline()
+        asking = _asking(environment, program.pid)
         out = program.communicate("\n", timeout=120)[0]
         path, err = asking.communicate(timeout=120)
     assert (out, program.returncode) == (f"{2 * sum(range(64)):.1f}\n", 0)
