@@ -269,11 +269,10 @@ class KeptQueues(ThreadQueues):
             if queue.blocks and queue.blocks[-1].next >= BLOCK_SIZE and self._keeper.is_enough(queue):
                 queue = self._next_queue()
             block = queue.grow()
-            if (
-                queue is self.queue
-            ):  # else a signal handler has begun another chunk meanwhile, and this block stays empty
+            if queue is self.queue:
                 self.block = block
                 return block
+            # a signal handler has begun another chunk meanwhile, and this block stays empty
 
     def _next_queue(self) -> Queue:
         queue = self.queue = Queue(self._clock, self._record_shapes)
@@ -288,12 +287,8 @@ def empty(queue: Queue) -> None:
     """Forget what is in a chunk. Ranges of it that are open still hold their block."""
     with queue.lock:
         queue.blocks = []
-        queue.sequences, queue.inputs, queue.elsewhere, queue.memory = (
-            bytearray(),
-            bytearray(),
-            bytearray(),
-            bytearray(),
-        )
+        queue.sequences, queue.inputs = bytearray(), bytearray()
+        queue.elsewhere, queue.memory = bytearray(), bytearray()
 
 
 def _measured(queue: Queue) -> tuple[int, int]:
