@@ -58,13 +58,13 @@ class ToyDevice:
         self._tails: dict[tuple[int, int], int] = {}
         self._allocated: dict[int, int] = {}
         self._numbers = itertools.count(1)
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
 
     def ticks(self) -> int:
         return time.perf_counter_ns()
 
     def launch(self, kind: ActivityType, name: str, n: int = 1, device: int = 0, stream: int = 0, **items: Any) -> None:
-        with self._lock:
+        with self.lock:
             self.calls += 1
             if self._fails:
                 self._fails, self.error = False, "launch failed"
@@ -92,7 +92,7 @@ class ToyDevice:
         return done
 
     def synchronize(self) -> None:
-        with self._lock:
+        with self.lock:
             self.calls += 1
         while self.ticks() < max(self._tails.values(), default=0):
             pass
@@ -216,6 +216,12 @@ class ToySession:
         deliver(logger, self.device_work(), self.clock())
         if lost := self.lost():
             logger.handle_dropped(lost, "the driver's buffer was full")
+
+    def flush_trace(self, logger: ActivityLogger) -> None:
+        with self.device.lock:
+            deliver(logger, self.host_calls(), "unix_ns")
+            deliver(logger, self.device_work(), self.clock())
+            self.done = []
 
     def lost(self) -> int:
         return self.device.lost - self.lost_before

@@ -28,7 +28,7 @@ from toy import (
 )
 
 from devprof import correlation
-from devprof.contract import Capabilities, ClockDomain, SessionConfig
+from devprof.contract import ActivityLogger, Capabilities, ClockDomain, SessionConfig
 from devprof.model import (
     ActivityType,
     DeviceInfo,
@@ -366,6 +366,12 @@ def _no_loss(self: ToySession) -> int:
     return 0
 
 
+def _flush_and_keep(self: ToySession, logger: ActivityLogger) -> None:
+    done = list(self.done)
+    ToySession.flush_trace(self, logger)
+    self.done = done
+
+
 def _all_losses(self: ToySession) -> int:
     return self.device.lost
 
@@ -592,6 +598,7 @@ ANIMALS = (
     Animal("C602", "a record of device -1", session=_session(host_calls=_negative_device)),
     Animal("C603", "losses that are not told", session=_session(lost=_no_loss)),
     Animal("C604", "losses that are told again and again", session=_session(lost=_all_losses)),
+    Animal("C605", "hands over a second time", session=_session(flush_trace=_flush_and_keep)),
     Animal("C701", "names of 64 letters", session=_session(device_work=_short_names)),
     Animal("C702", "calls without a name", session=_session(host_calls=_nameless_calls)),
     Animal("C703", "bytes as text", session=_session(device_work=_bytes_as_text)),

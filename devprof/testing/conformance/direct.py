@@ -72,6 +72,10 @@ class DirectSession:
         """Call `stop`."""
         self._call("stop")
 
+    def flush(self) -> None:
+        """Call `flush_trace`."""
+        self._call("flush_trace", _Sink())
+
     def finish(self) -> Watched:
         """Call `stop`, `process_trace` and what follows it; return what was seen."""
         self.stop()

@@ -21,8 +21,11 @@ def _kind(kind: ActivityType) -> Need:
     return f"a plugin that records {kind.name}", lambda bench: bench.claims(kind)
 
 
+def _nothing(capture: object) -> None: ...
+
+
 def _is_real(bench: Bench) -> bool:
-    watched = bench.session(lambda capture: None).seen
+    watched = bench.session(_nothing).seen
     domain = watched.said.get("clock_domain")
     return domain is None or not domain.virtual
 
@@ -41,6 +44,10 @@ NEEDS: dict[str, Need] = {
     "memory": _method("allocate", "allocate(n_bytes) and free(handle)"),
     "device calls": _method("device_calls", "device_calls()"),
     "loss": _method("lose", "lose(n)"),
+    "flush": (
+        "a plugin that hands over while it records (flush_trace)",
+        lambda bench: bench.session(_nothing).seen.flushes,
+    ),
     "failure": _method("fail", "fail()"),
     "exact names": (
         "a workload with exact_names = True",

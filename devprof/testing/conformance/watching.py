@@ -55,6 +55,7 @@ class Watched:
         devices, resources: rows that it named.
         said: what its getters returned, by hook.
         memory: its reports of memory.
+        flushes: whether it can hand over while it records.
         session: the plugin's object, or None where it cannot be referred to weakly.
     """
 
@@ -68,6 +69,7 @@ class Watched:
     resources: list[ResourceInfo] = field(default_factory=list)
     said: dict[str, Any] = field(default_factory=dict)
     memory: list[MemoryReport] = field(default_factory=list)
+    flushes: bool = False
     session: weakref.ref[Any] | None = None
 
     def records(self, *kinds: ActivityType) -> list[GenericTraceActivity]:
@@ -144,7 +146,9 @@ class Watch:
         except TypeError:
             watched.session = None
         self.sessions.append(watched)
-        return TappedSession(session, lambda hook, method: _noting(watched, hook, method))
+        noted = TappedSession(session, lambda hook, method: _noting(watched, hook, method))
+        watched.flushes = hasattr(noted, "flush_trace")
+        return noted
 
 
 def _noting(watched: Watched, hook: str, method: Callable[..., Any]) -> Callable[..., Any]:

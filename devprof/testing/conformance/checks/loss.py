@@ -100,6 +100,37 @@ def loss_is_told_once(bench: Bench) -> None:
     expect(_told(seen) == 0, expected="no loss in the second session", found=f"{_told(seen)} said to be lost")
 
 
+@check(
+    "C605",
+    hosts=DIRECT,
+    needs=("workload", "kernels", "flush"),
+    cause="Too many: `flush_trace` hands over what it keeps. Too few: it forgets what was still running, or ends the "
+    "recording. Hand over what is complete and forget just that; the rest comes with a later call or with `process_trace`.",
+)
+def flushes_and_the_end_make_up_the_whole(bench: Bench) -> None:
+    """What is handed over while recording and what comes at the end make up what was launched, each record once.
+
+    Launches three kernels, waits for them and flushes, flushes while two more are under way, launches another and stops.
+    """
+    _before(bench)
+    session = bench.direct()
+    session.start()
+    session.launch(3)
+    bench.device.synchronize()
+    session.flush()
+    session.launch(2)
+    session.flush()
+    session.launch(1)
+    seen = session.finish()
+    unknown = any(count is None for count, _ in seen.dropped)
+    found = len(seen.kernels) + _told(seen)
+    expect(
+        found == 6 or (unknown and found < 6),
+        expected="6 kernels, delivered once or said to be lost",
+        found=f"{len(seen.kernels)} delivered and {_told(seen)} said to be lost",
+    )
+
+
 def _before(bench: Bench) -> None:
     bench.work(3).delivered(3)
 
