@@ -70,12 +70,8 @@ def torch_facts() -> TorchFacts | None:
         spec = importlib.util.find_spec("torch")
         root = Path(next(iter((spec and spec.submodule_search_locations) or ())))
         text = (root / "version.py").read_text(encoding="utf-8")
-    except (
-        ValueError,
-        OSError,
-        StopIteration,
-    ):  # a stand-in without a spec, or a folder that happens to be called torch
-        return None
+    except (ValueError, OSError, StopIteration):
+        return None  # a stand-in without a spec, or a folder that happens to be called torch
     return TorchFacts(_field(text, "__version__"), _field(text, "git_version"), root)
 
 
