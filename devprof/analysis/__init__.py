@@ -9,7 +9,7 @@ Never: changes a trace, asks a plugin or a clock, writes a file.
 from devprof.analysis.answer import Answer
 from devprof.analysis.averages import Averages, FunctionEventAvg
 from devprof.analysis.critical_path import critical_path
-from devprof.analysis.difference import diff
+from devprof.analysis.difference import VERDICTS, diff
 from devprof.analysis.event_list import EventList, events, key_averages
 from devprof.analysis.function_event import FunctionEvent, Interval, Kernel
 from devprof.analysis.kernels import device_breakdown, overlap
@@ -21,6 +21,7 @@ from devprof.analysis.streams import CAUSES, idle_gaps, stream_usage
 
 __all__ = [
     "CAUSES",
+    "VERDICTS",
     "Answer",
     "Averages",
     "EventList",

@@ -9,8 +9,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
+
+from openreg_sim.runtime.faults import FaultRule
 
 pytest.importorskip("torch", reason="these tests run on torch")
 
@@ -128,6 +131,18 @@ def test_the_clocked_plugin_has_host_calls_and_ticks_on_one_timeline_and_its_los
     assert {"id": 100, "name": "ticker 0", "clock MHz": 100} in trace["deviceProperties"]
 
 
+def test_the_wrapping_plugin_knows_the_ranges_of_calls_whose_sdk_knows_of_none(tmp_path: Path) -> None:
+    printed = _use_installed("wrapping_plugin", "wrapper", tmp_path)
+    *work, account = printed.splitlines()
+    assert sorted(work) == [
+        "copy for load, on queue 1",
+        "copy for load, on queue 1",
+        "gemm for forward, on queue 0",
+        "relu for forward, on queue 0",
+    ]
+    assert account == "wrapper: produced 8 = emitted 8 + dropped 0 + rejected 0; 4 of 4 device records linked"
+
+
 def test_the_program_that_shows_a_trace_says_what_it_needs(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, EXAMPLES / "show_trace.py"], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (1, "usage: python show_trace.py TRACE.json OP\n")
@@ -135,5 +150,7 @@ def test_the_program_that_shows_a_trace_says_what_it_needs(tmp_path: Path) -> No
 
 def test_the_readme_of_the_simulated_device_runs(tmp_path: Path) -> None:
     page = (ROOT / "plugins/openreg_sim/README.md").read_text(encoding="utf-8")
-    (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    program, faults = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     assert _python("-c", program, cwd=tmp_path).startswith("[")
+    assert _python("-c", faults, cwd=tmp_path) == ""
+    assert set(re.findall(r"^\| `(\w+)\(", page, re.MULTILINE)) == {kind.__name__ for kind in get_args(FaultRule)}

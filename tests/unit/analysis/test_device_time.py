@@ -231,6 +231,21 @@ def test_a_difference_names_what_is_new_gone_slower_faster_more_and_fewer() -> N
     assert list(diff(built(before), built(before))) == []
 
 
+def test_a_difference_of_device_work_alone_leaves_out_small_changes_and_says_so() -> None:
+    before = [("a", 0, 0, 100, None), ("b", 0, 100, 200, None), ("c", 0, 200, 300, None)]
+    after = [("a", 0, 0, 104, None), ("b", 0, 110, 215, None), ("c", 0, 220, 221, None), ("c", 0, 230, 330, None)]
+    ranges = [("ProfilerStep#2", 0, 3)]
+    answer = diff(built(before), built(after, ranges=ranges), device_only=True, least_share=0.05)
+    assert [(row["name"], row["verdict"], row["change_ns"]) for row in answer] == [("b", "slower", 5), ("c", "more", 1)]
+    assert answer.notes == ("left out: 1 with a change of less than 5 %",)
+
+
+@pytest.mark.parametrize("share", [-0.1, float("nan")])
+def test_a_difference_wants_a_share_from_0_on(share: float) -> None:
+    with pytest.raises(UsageError, match=r"least_share is .*; expected a number from 0 on"):
+        diff(built([]), built([]), least_share=share)
+
+
 def test_traces_without_device_work_give_empty_answers() -> None:
     empty = TraceBuilder().build()
     for answer in (

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -61,3 +63,11 @@ def test_without_polars_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(UsageError, match=r"pip install 'devprof\[polars\]'"):
         _ = small_trace().df
+
+
+def test_the_page_on_profiling_names_every_column() -> None:
+    pytest.importorskip("polars", reason="the extra `polars` is not installed")
+    page = (Path(__file__).parents[3] / "docs/profiling.md").read_text(encoding="utf-8")
+    rows = page.partition("| columns | |")[2].partition("| every item")[0].splitlines()
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row.split(" | ")[0])}
+    assert named == set(TraceBuilder().build().df.columns)
