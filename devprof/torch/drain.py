@@ -52,17 +52,18 @@ def drain(bridge: Bridge, capture: CaptureSession, generation: int, end_ns: int)
             log.exception("the records of plugin %r are lost", result.name)
             capture.report.notes.append(f"{result.name}: devprof failed to process its records: {error!r}")
             result.ledger.give_up("devprof failed to process it", sum(map(len, result.batches)))
-    _describe(bridge, capture, generation, places.properties)
+    _describe(bridge, capture, generation, places)
 
 
 @dataclass(slots=True)
 class _Places:
-    """What one plugin leaves free for the next: launch numbers, device ids, keys of the trace's metadata."""
+    """What one plugin leaves free for the next, launch numbers, device ids, keys of the trace's metadata; and whose is what."""
 
     next_launch: int = _LAUNCH_BASE
     device_offset: int = 0
     properties: list[dict[str, object]] = field(default_factory=list)
     keys: set[str] = field(default_factory=lambda: set(OF_THE_FILE))
+    owners: dict[int, str] = field(default_factory=dict)  # device id -> name of its plugin
 
 
 def _linked(
@@ -83,7 +84,7 @@ def _hand_over(bridge: Bridge, generation: int, lane: LinkedLane, parents: Mappi
     offset = places.device_offset
     places.next_launch = lane.next_launch
     places.properties += [*(_shifted(one, offset) for one in lane.device_properties), *_properties(lane, offset)]
-    greatest = _deliver(bridge, generation, _with_known_ranges(lane, parents), offset, places.keys)
+    greatest = _deliver(bridge, generation, _with_known_ranges(lane, parents), places)
     places.device_offset = _next_offset(offset, greatest)
 
 
@@ -119,17 +120,19 @@ def _with_known_ranges(lane: LinkedLane, parents: Mapping[int, int]) -> LinkedLa
     return replace(lane, spans=replace(spans, **columns))
 
 
-def _deliver(bridge: Bridge, generation: int, lane: LinkedLane, device_offset: int, taken: set[str]) -> int:
+def _deliver(bridge: Bridge, generation: int, lane: LinkedLane, places: _Places) -> int:
     """Hand over one plugin's part; return the greatest device index that it uses."""
     cleaner = TextCleaner(bridge.demangles)
     delivery = Delivery(bridge, generation, cleaner)
-    rows = LaneRows(lane, device_offset)
+    rows = LaneRows(lane, places.device_offset)
     for batch, columns in zip(lane.batches, lane.columns, strict=True):
         delivery.records(batch, rows.of_batch(batch, columns), _marks(columns))
     if len(lane.spans):
         delivery.annotations(_span_batch(lane), rows.of_spans())
-    delivery.device_rows(rows.devices(), rows.resources())
-    delivery.metadata(lane.metadata, lane.name, taken)
+    devices = rows.devices()
+    delivery.device_rows(devices, rows.resources())
+    places.owners |= {info.id: lane.name for info in devices}
+    delivery.metadata(lane.metadata, lane.name, places.keys)
     lane.ledger.notes.update(cleaner.changes)
     if rows.n_renumbered:
         lane.ledger.notes["resource renumbered: torch keeps 32 bits"] += rows.n_renumbered
@@ -157,11 +160,19 @@ def _span_batch(lane: LinkedLane) -> ActivityBatch:
     )
 
 
-def _describe(bridge: Bridge, capture: CaptureSession, generation: int, properties: list[dict[str, object]]) -> None:
+def _describe(bridge: Bridge, capture: CaptureSession, generation: int, places: _Places) -> None:
     """Put the account into the trace's metadata, which Kineto writes before it asks for the records."""
     delivery = Delivery(bridge, generation, TextCleaner(bridge.demangles))
     report = capture.report.as_dict()
     del report["complete"]  # not known before torch has asked for the records
-    delivery.metadata({"devprof": {"version": __version__, "contract": list(CONTRACT_VERSION), **report}}, "", set())
-    delivery.device_properties(properties)
+    own = {"version": __version__, "contract": list(CONTRACT_VERSION), **report, "backends": _backends(capture, places)}
+    delivery.metadata({"devprof": own}, "", set())
+    delivery.device_properties(places.properties)
     delivery.span(" + ".join(lane.plugin.name for lane in capture.lanes))
+
+
+def _backends(capture: CaptureSession, places: _Places) -> dict[int, str]:
+    """Return the backend of each device by its id: Kineto's format has no place for it, and readers must not guess."""
+    plugins = [lane.plugin for lane in capture.lanes]
+    backend = {one.name: one.capabilities.torch_device or one.name for one in plugins}
+    return {device: backend[owner] for device, owner in sorted(places.owners.items())}

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 import socket
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
 
-from devprof.capture import report_of
 from devprof.errors import UsageError
 from devprof.store import PlaceKind, Trace
-from devprof.torch.drain import DEVICES_PER_PLUGIN
+from devprof.store.readers.kineto_facts import backends_of
 from devprof.torch.sink_columns import Columns
 from devprof.torch.sink_items import ItemMaker
 from devprof.torch.sink_native import read
@@ -65,7 +65,8 @@ def trace_of(prof: Any) -> Trace:
     """
     columns = read(result_of(prof))
     _name_end_threads(columns)
-    places, rows = places_and_rows(columns, _backends(prof), DEVICES_PER_PLUGIN)
+    facts = _facts(columns)
+    places, rows = places_and_rows(columns, _backends(facts), _own_backend(prof))
     device_rows = np.array([places[row.place].kind is PlaceKind.DEVICE for row in rows], dtype=np.bool_)
     on_device = device_rows[columns.fixed["row"]] if rows else np.zeros(0, dtype=np.bool_)
     maker = ItemMaker(columns.texts)  # adds texts, so it comes before they are frozen
@@ -81,7 +82,7 @@ def trace_of(prof: Any) -> Trace:
         counters=counters,
         window_start_ns=columns.window_start_ns,
         window_end_ns=columns.window_end_ns,
-        facts=_facts(columns),
+        facts=facts,
     )
 
 
@@ -113,15 +114,19 @@ def result_of(prof: Any) -> Any:
     return result
 
 
-def _backends(prof: Any) -> list[str]:
-    """Return the backends whose devices may be in the trace: the session's own first, then the plugins beside it."""
+def _own_backend(prof: Any) -> str:
+    """Return the backend that the session is of: whose the devices are that no plugin of devprof's has."""
     inner = getattr(prof, "profiler", None) or prof
-    own = getattr(inner, "use_device", None) or torch._C._get_privateuse1_backend_name()
-    try:
-        beside = list(report_of(prof).ledgers)[1:]
-    except UsageError:
-        beside = []
-    return [str(own), *beside]
+    return str(getattr(inner, "use_device", None) or torch._C._get_privateuse1_backend_name())
+
+
+def _backends(facts: Mapping[str, object]) -> dict[str, str]:
+    """Take the names of backends, by their devices' numbers, out of the account: places carry them."""
+    report = facts.get("report")
+    found = backends_of({_OWN: report})
+    if isinstance(report, dict):
+        report.pop("backends", None)
+    return found
 
 
 def _name_end_threads(columns: Columns) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from devprof.store import Place, PlaceKind, Row
@@ -18,13 +18,13 @@ _OVERHEAD = -1
 """Process that Kineto writes profiling overhead to (output_json.cpp)."""
 
 
-def places_and_rows(columns: Columns, backends: Sequence[str], per_backend: int) -> tuple[list[Place], list[Row]]:
+def places_and_rows(columns: Columns, backends: Mapping[str, str], own: str) -> tuple[list[Place], list[Row]]:
     """Return the places, and the rows: first those in use, by the numbers that the columns give, then the merely named.
 
     Args:
         columns: the trace.
-        backends: names of the backends whose devices are in it, by the range of device numbers that each got.
-        per_backend: size of such a range.
+        backends: names of backends by the numbers, as text, of their devices.
+        own: the backend of every other device.
     """
     used = {(row.device, row.on_device) for row in columns.rows}
     hosts = {device for device, on_device in used if not on_device}
@@ -34,10 +34,9 @@ def places_and_rows(columns: Columns, backends: Sequence[str], per_backend: int)
     devices |= {info.id for info in columns.devices if info.id not in hosts}
     properties = {one.get("id"): one for one in properties_of(columns)}
     places = [_host(one, named.get(one)) for one in sorted(hosts)]
-    for one in sorted(devices):
-        part = one // per_backend
-        backend = backends[part if 0 <= part < len(backends) else 0]
-        places.append(_device(one, named.get(one), backend, properties.get(one, {})))
+    places += [
+        _device(one, named.get(one), backends.get(str(one), own), properties.get(one, {})) for one in sorted(devices)
+    ]
     return places, _rows(columns, {(place.id, place.kind is PlaceKind.DEVICE): i for i, place in enumerate(places)})
 
 

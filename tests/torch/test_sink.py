@@ -7,6 +7,7 @@ import math
 import socket
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from toyland import BOTH, CPU, Join, Program, Runtime, kernel
 
 import devprof.torch
 from devprof.model import ActivityType, DeviceInfo, GenericTraceActivity, ResourceInfo
+from devprof.pipeline.files import load
 from devprof.store import ItemKind, PlaceKind, RawJson, Trace
 
 
@@ -144,7 +146,8 @@ def test_device_work_without_a_launch_stands_below_its_op(join: Join, tmp_path: 
 
 
 def test_places_tell_the_host_from_devices_and_their_backend(join: Join, tmp_path: Path) -> None:
-    join(script=everything, methods={"get_device_properties": lambda: [{"id": 1, "memory": 2**34}]})
+    properties = [{"id": 1, "memory": 2**34}]
+    join(script=everything, torch_device=toyland.backend(), methods={"get_device_properties": lambda: properties})
     trace, _ = traced(tmp_path, lambda: torch.ones(2) + 1, activities=BOTH)
     assert [(place.kind, place.backend) for place in trace.places] == [
         (PlaceKind.HOST, "cpu"),
@@ -155,6 +158,26 @@ def test_places_tell_the_host_from_devices_and_their_backend(join: Join, tmp_pat
     assert {place.id for place in trace.places if place.kind is PlaceKind.DEVICE} == {0, 1}
     on_device = trace.on_device
     assert (on_device == np.isin(trace.activity_type, [3, 4, 5, 15, 17])).all()
+
+
+@pytest.mark.parametrize("numbers", [(0, 0), (150, 0), (0, 150), (99, 100), (2**30, 0)], ids=str)
+@pytest.mark.parametrize("of_the_session", ["", "first", "second"], ids=lambda whose: whose or "none")
+def test_a_device_is_its_own_plugins_whatever_its_number_and_whoever_takes_part(
+    join: Join, tmp_path: Path, numbers: tuple[int, int], of_the_session: str
+) -> None:
+    whose = {"first": "first", "second": "second"}
+    for label, device in zip(whose, numbers, strict=True):
+        served = toyland.backend() if label == of_the_session else None
+        work = partial(
+            lambda label, device, start_ns, end_ns: [kernel(label, at=start_ns, device=device)], label, device
+        )
+        join(label=label, torch_device=served, script=work)
+        whose[label] = served or label
+    trace, path = traced(tmp_path, lambda: torch.ones(2) + 1, activities=BOTH)
+    for one in (trace, load(path)):
+        found = {label: {one.places[place].backend for place in one.place[one.named(label)]} for label in whose}
+        assert found == {label: {backend} for label, backend in whose.items()}
+        assert "backends" not in {**one.facts, **dict(one.facts.get("report") or {})}  # type: ignore[call-overload]
 
 
 def test_a_profile_of_the_device_alone_has_its_work_and_no_ops(join: Join, tmp_path: Path) -> None:
@@ -386,7 +409,7 @@ def test_facts_are_those_of_the_file(tmp_path: Path, join: Join) -> None:
     trace, file = devprof.torch.trace_of(prof), toyland.exported(prof, tmp_path)
     assert trace.facts["metadata"] == {"who": "somebody", "list": [1, {}]}
     assert trace.facts["trace_id"] == file["trace_id"]
-    assert trace.facts["report"] == file["devprof"]
+    assert trace.facts["report"] == {key: value for key, value in file["devprof"].items() if key != "backends"}
     assert (trace.facts["host"], trace.facts["torch_version"]) == ("torch", torch.__version__)
     assert trace.facts["host_name"] == socket.gethostname()
     assert (trace.facts["record_shapes"], trace.facts["with_stack"]) == (True, False)
