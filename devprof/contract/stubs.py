@@ -25,7 +25,7 @@ class ProfilerStubs(Protocol):
     def record(self) -> Any:
         """Record an event on the current device and stream, and return a handle for it.
 
-        The handle is kept alive until the profile's result is freed.
+        The handle is kept alive until the profile's result is freed, and let go of soon after, on the main thread.
 
         Thread: the one that runs the op, with the GIL taken for the call, several threads in turn. Called: twice per op
         (enter, exit) of a legacy profile. Never: run torch ops or block. If it raises: one warning per plugin and

@@ -31,7 +31,6 @@ _SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
     "devprof_capture_new": (c_uint64, ()),
     "devprof_capture_drop": (None, (c_uint64,)),
     "devprof_arm": (None, (c_uint64,)),
-    "devprof_capture_configured": (c_int, (c_uint64,)),
     "devprof_capture_start_ns": (c_int64, (c_uint64,)),
     "devprof_capture_append": (c_int, (c_uint64, ctypes.POINTER(Block))),
     "devprof_capture_span": (None, (c_uint64, c_char_p)),
@@ -65,7 +64,6 @@ _SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
     "devprof_stubs_of_another": (c_int, (c_char_p, c_uint64)),
     "devprof_factory_of_another": (c_int, ()),
     "devprof_stubs_freed": (c_uint64, (c_void_p, c_uint64)),
-    "devprof_stubs_drive": (c_int, (c_char_p, c_char_p, ctypes.POINTER(c_int))),
 }
 
 

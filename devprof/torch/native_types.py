@@ -80,4 +80,5 @@ class StubTable(ctypes.Structure):
         ("enabled", CountFn),
         ("on_each_device", EachFn),
         ("synchronize", VoidFn),
+        ("collect", VoidFn),
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import itertools
 import operator
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -24,12 +23,11 @@ from devprof.torch.native_types import StubTable
 
 __all__ = ["StubForwarder", "install_stubs"]
 
-_COLLECT = 256
+_AT_ONCE = 1024
 
 # of all stubs together: native code keeps one list of freed handles, so a handle must be unique in the process
 _EVENTS: dict[int, Any] = {}
 _HANDLES = itertools.count(1)
-_COLLECTING = threading.Lock()
 
 
 def _device_of(event: object) -> int:
@@ -64,8 +62,6 @@ class StubForwarder:
         device[0] = _device_of(event)
         handle = next(_HANDLES)
         _EVENTS[handle] = event
-        if handle % _COLLECT == 0:
-            self._collect()
         return handle
 
     @called_natively
@@ -114,6 +110,21 @@ class StubForwarder:
         """Wait for the plugin's current device."""
         self._call("synchronize", self._stubs.synchronize)
 
+    @called_natively
+    def collect(self) -> None:
+        """Let go of the events whose results were freed.
+
+        Results are freed on any thread, also without the GIL; so native code keeps the list, and calls this on the main thread
+        soon after. A plugin's events may do anything when they are freed, such as free another result.
+        """
+        freed = np.zeros(_AT_ONCE, dtype=np.uint64)
+        try:
+            while count := int(self._lib.devprof_stubs_freed(freed.ctypes.data, len(freed))):
+                for handle in freed[:count].tolist():
+                    _EVENTS.pop(handle, None)
+        except KeyboardInterrupt:
+            self._lib.devprof_interrupt_later()
+
     def _call(self, method: str, *call: Any) -> Any:
         function, *args = call
         try:
@@ -122,14 +133,6 @@ class StubForwarder:
             # mostly the user's: results are read long after the profile's own handler is gone
             self._lib.devprof_interrupt_later()
             return None
-
-    def _collect(self) -> None:
-        """Let go of events whose results were freed; results are freed on any thread, so native code keeps the list."""
-        with _COLLECTING:
-            freed = np.zeros(4 * _COLLECT, dtype=np.uint64)
-            count = int(self._lib.devprof_stubs_freed(freed.ctypes.data, len(freed)))
-            for handle in freed[:count]:
-                _EVENTS.pop(int(handle), None)
 
 
 def _callback(name: str, method: Callable[..., Any]) -> Any:
@@ -154,3 +157,4 @@ def install_stubs(bridge: Bridge, registered: RegisteredStubs) -> None:
     if forwarder is None:
         _INSTALLED.append(forwarder := StubForwarder(bridge, registered))
     bridge.lib.devprof_stubs_set(ctypes.addressof(forwarder.table))
+    forwarder.collect()  # what the main thread had no turn for

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Iterator
 from ctypes import c_uint64
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import devprof
 from devprof.torch.bridge import bridge
+from devprof.torch.bridge_build import BRIDGE
 from devprof.torch.native_types import Block, Column
 
 REFUSED = -2
@@ -92,7 +96,6 @@ def test_pointers_that_are_not_there_are_not_followed(generation: int) -> None:
     assert lib.devprof_correlation_mirror(None, None) == 0
     lib.devprof_known_ops(None, 5, None)
     assert lib.devprof_stubs_freed(None, 5) == 0
-    assert lib.devprof_stubs_drive(None, None, None) == -1
 
 
 def test_a_capture_that_is_gone_is_answered_for_by_every_call() -> None:
@@ -101,7 +104,20 @@ def test_a_capture_that_is_gone_is_answered_for_by_every_call() -> None:
     lib.devprof_capture_drop(gone)
     lib.devprof_capture_drop(gone)
     assert _append(gone, rows=1) == 0
-    assert lib.devprof_capture_configured(gone) == 0
     assert lib.devprof_capture_start_ns(gone) == 0
     assert lib.devprof_capture_ready(gone) == 0
     assert lib.devprof_capture_replayed(gone, (c_uint64 * 8)()) == 0
+
+
+OBSERVED = {"devprof_demand_without_data"}
+"""A counter, for whoever looks into a process."""
+
+
+def test_the_bridge_exports_what_devprof_calls_and_nothing_for_tests() -> None:
+    exports = re.compile(r'^(?:DEVPROF_EXPORT|extern "C" __attribute__).*?\b(devprof_\w+)\(', re.M)
+    exported = {name for source in BRIDGE.sources for name in exports.findall(Path(source).read_text())}
+    package = Path(devprof.__file__).parent
+    code = "".join(path.read_text() for room in ("torch", "native") for path in sorted((package / room).glob("*.py")))
+    called = set(re.findall(r"\.(devprof_\w+)", code))
+    assert "devprof_stubs_register" in exported & called
+    assert exported - called == OBSERVED

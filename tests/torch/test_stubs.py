@@ -6,7 +6,6 @@ them when the results are read. Nothing of it reaches the JSON trace.
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import json
 import math
@@ -26,7 +25,6 @@ from torch.profiler import record_function
 from toyland import Join, Program, Stubs
 
 from devprof.errors import DevprofWarning, PluginWarning
-from devprof.torch.bridge import bridge
 from tests.faults import land, matrix
 from tests.faults.matrix import Verdict
 
@@ -204,8 +202,7 @@ def test_what_a_stub_that_misbehaves_costs_is_what_the_matrix_says(
 
 def drive(stub: str) -> bool:
     """Have torch call one of the other stubs; return whether it did what it is for, where that can be seen."""
-    answer = bridge().lib.devprof_stubs_drive(stub.encode(), b"name", (ctypes.c_int * 16)())
-    return bool(answer == {"enabled": 1, "on_each_device": 3}.get(stub, 0))
+    return toyland.drive_stubs(stub)[0] == {"enabled": 1, "on_each_device": 3}.get(stub, 0)
 
 
 @pytest.mark.parametrize(
@@ -228,15 +225,12 @@ def test_every_other_stub_is_forwarded_with_its_arguments(join_stubs: JoinStubs)
     with legacy():
         pass
     stubs.calls.clear()
-    drive = bridge().lib.devprof_stubs_drive
-    visited = (ctypes.c_int * 16)()
-    assert drive(b"mark", "a mark é".encode(), visited) == 0
-    assert drive(b"range_push", b"a range", visited) == 0
-    assert drive(b"range_pop", b"", visited) == 0
-    assert drive(b"synchronize", b"", visited) == 0
-    assert drive(b"enabled", b"", visited) == 1
-    assert drive(b"on_each_device", b"", visited) == 3
-    assert list(visited[:3]) == [0, 1, 2]
+    assert toyland.drive_stubs("mark", "a mark é") == (0, [])
+    assert toyland.drive_stubs("range_push", "a range") == (0, [])
+    assert toyland.drive_stubs("range_pop") == (0, [])
+    assert toyland.drive_stubs("synchronize") == (0, [])
+    assert toyland.drive_stubs("enabled") == (1, [])
+    assert toyland.drive_stubs("on_each_device") == (3, [0, 1, 2])
     assert stubs.calls == [
         ("mark", "a mark é"),
         ("range_push", "a range"),
@@ -253,34 +247,74 @@ def test_any_other_stub_may_raise_too(join_stubs: JoinStubs, method: str) -> Non
     with legacy():
         pass
     with pytest.warns(PluginWarning, match=f"stubs.{method}.*broken stub"):
-        answer = bridge().lib.devprof_stubs_drive(method.encode(), b"name", (ctypes.c_int * 16)())
+        answer, _ = toyland.drive_stubs(method)
     assert answer == 0
 
 
-def test_events_live_as_long_as_their_result_and_no_longer(join_stubs: JoinStubs) -> None:
-    events: list[weakref.ref[Any]] = []
+class Watched(Stubs):
+    """Stubs that know which of their events are still there."""
 
-    class Keeping(Stubs):
-        def record(self) -> Any:
-            event = super().record()
-            events.append(weakref.ref(event))
-            return event
+    def __init__(self) -> None:
+        super().__init__()
+        self._recorded: list[weakref.ref[Any]] = []
 
-    join_stubs(Keeping())
-    with legacy() as first:
-        for _ in range(40):
-            work()
-    n = len(events)
+    def record(self) -> Any:
+        event = super().record()
+        self._recorded.append(weakref.ref(event))
+        return event
+
+    @property
+    def alive(self) -> int:
+        return sum(event() is not None for event in self._recorded)
+
+
+def in_thread(body: Callable[[], None]) -> None:
+    thread = threading.Thread(target=body)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("where", ["here", "on another thread"])
+def test_events_live_as_long_as_their_result_and_no_longer(join_stubs: JoinStubs, where: str) -> None:
+    stubs = Watched()
+    join_stubs(stubs)
+    results = []
+    for _ in range(2):
+        with legacy() as prof:
+            for _ in range(300):
+                work()
+        results.append(prof)
+    del prof
     gc.collect()
-    assert all(event() is not None for event in events)
-    del first
-    gc.collect()
-    with legacy() as second:
-        for _ in range(400):
-            work()
-    assert sum(event() is not None for event in events[:n]) == 0
-    assert all(event() is not None for event in events[n:])
-    assert len(second.function_events) == 1600
+    assert stubs.alive == 2 * 2400
+    if where == "here":
+        results.pop()
+    else:
+        in_thread(lambda: results.__delitem__(-1))
+    assert stubs.alive == 2400
+    assert len(results[0].function_events) == 1200
+    results.clear()
+    assert stubs.alive == 0
+
+
+def test_events_that_the_main_thread_had_no_turn_for_are_gone_once_the_next_profile_starts(
+    join_stubs: JoinStubs,
+) -> None:
+    """It waits for the thread here, as in a program that trains on another one."""
+    stubs = Watched()
+    join_stubs(stubs)
+    alive: list[int] = []
+
+    def body() -> None:
+        for _ in range(3):
+            with legacy():
+                alive.append(stubs.alive)
+                work()
+
+    in_thread(body)
+    assert alive == [0, 0, 0]
+    assert stubs.alive == 0
 
 
 def test_stubs_on_several_threads_are_each_called_on_the_ops_thread(join_stubs: JoinStubs) -> None:

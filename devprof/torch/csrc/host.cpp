@@ -74,6 +74,7 @@ extern "C" struct DevprofStubs {
   int (*enabled)();
   void (*on_each_device)(void (*visit)(void* context, int device), void* context);
   void (*synchronize)();
+  void (*collect)(); // lets go of the events whose handles were freed
 };
 
 namespace {
@@ -82,10 +83,20 @@ std::atomic<const DevprofStubs*> g_stubs{nullptr}; // null before installation a
 std::mutex g_freed_mutex;
 auto& g_freed = *new std::vector<uint64_t>;
 
-// Results own their events and may be freed on any thread, without the GIL: the handle is only noted, Python collects it.
+int collectFreed(void*);
+
+// Results own their events and may be freed on any thread, with or without the GIL and under any lock: the handle is only noted.
+// The first one of many has the main thread's next instruction collect them all.
 void noteFreed(void* handle) {
-  std::lock_guard<std::mutex> guard(g_freed_mutex);
-  g_freed.push_back(reinterpret_cast<uint64_t>(handle));
+  bool first = false;
+  {
+    std::lock_guard<std::mutex> guard(g_freed_mutex);
+    first = g_freed.empty();
+    g_freed.push_back(reinterpret_cast<uint64_t>(handle));
+  }
+  if (first && g_stubs.load() != nullptr) {
+    devprof::onMainThread(collectFreed);
+  }
 }
 
 uint64_t handleOf(const torch::profiler::impl::ProfilerVoidEventStub* event) {
@@ -96,6 +107,16 @@ uint64_t handleOf(const torch::profiler::impl::ProfilerVoidEventStub* event) {
 struct InStub {
   at::RecordFunctionGuard no_ops{/*is_enabled=*/false};
 };
+
+// On the main thread, with the GIL. What frees an event may run ops: they are not the user's.
+int collectFreed(void*) {
+  if (const DevprofStubs* python = g_stubs.load()) {
+    const InStub here;
+    python->collect();
+    devprof::raiseNotedInterrupt();
+  }
+  return 0;
+}
 
 struct Stubs final : torch::profiler::impl::ProfilerStubs {
   void record(c10::DeviceIndex* device, torch::profiler::impl::ProfilerVoidEventStub* event, int64_t* cpu_ns)
@@ -220,44 +241,11 @@ DEVPROF_EXPORT int devprof_factory_of_another() {
 #endif
 }
 
+// Take up to `capacity` handles of freed events; returns how many.
 DEVPROF_EXPORT uint64_t devprof_stubs_freed(uint64_t* handles, uint64_t capacity) {
   std::lock_guard<std::mutex> guard(g_freed_mutex);
   const uint64_t n = handles == nullptr ? 0 : std::min<uint64_t>(capacity, g_freed.size());
   std::copy(g_freed.end() - n, g_freed.end(), handles);
   g_freed.resize(g_freed.size() - n);
   return n;
-}
-
-constexpr int kMostVisits = 16;
-
-// Drive torch's registered stubs as torch's other profilers do; torch 2.13 has no Python call for it.
-// `visited` takes the first 16 devices; returned is how many there were.
-DEVPROF_EXPORT int devprof_stubs_drive(const char* what, const char* name, int* visited) {
-  if (what == nullptr || name == nullptr || visited == nullptr) {
-    return -1;
-  }
-  const auto* stubs = torch::profiler::impl::privateuse1Stubs();
-  int count = 0;
-  if (std::strcmp(what, "mark") == 0) {
-    stubs->mark(name);
-  } else if (std::strcmp(what, "range_push") == 0) {
-    stubs->rangePush(name);
-  } else if (std::strcmp(what, "range_pop") == 0) {
-    stubs->rangePop();
-  } else if (std::strcmp(what, "synchronize") == 0) {
-    stubs->synchronize();
-  } else if (std::strcmp(what, "enabled") == 0) {
-    return stubs->enabled() ? 1 : 0;
-  } else if (std::strcmp(what, "on_each_device") == 0) {
-    stubs->onEachDevice([&](int device) {
-      if (count < kMostVisits) {
-        visited[count] = device;
-      }
-      ++count;
-    });
-    return count;
-  } else {
-    return -1;
-  }
-  return 0;
 }

@@ -23,6 +23,15 @@ void raiseNotedInterrupt() {
   }
 }
 
+void onMainThread(int (*call)(void*)) {
+  // needs no GIL and no Python headers either
+  using AddPendingCall = int (*)(int (*)(void*), void*);
+  static const auto addPendingCall = reinterpret_cast<AddPendingCall>(dlsym(RTLD_DEFAULT, "Py_AddPendingCall"));
+  if (addPendingCall != nullptr) {
+    addPendingCall(call, nullptr);
+  }
+}
+
 } // namespace devprof
 
 extern "C" __attribute__((visibility("default"))) void devprof_interrupt_later() {

@@ -1,8 +1,10 @@
 // Another backend beside devprof: its own profiler, registered the official way, and its own stubs. It notes what is called.
+// Beside it, what drives the stubs that torch has, whosever they are.
 #include <torch/csrc/profiler/standalone/privateuse1_profiler.h>
 #include <torch/csrc/profiler/stubs/base.h>
 #include <libkineto.h>
 #include <atomic>
+#include <cstring>
 
 static std::atomic<int> configured{0}, started{0}, stopped{0}, processed{0};
 
@@ -77,3 +79,39 @@ extern "C" __attribute__((visibility("default"))) void other_register_stubs() {
   torch::profiler::impl::registerPrivateUse1Methods(&stubs);
 }
 extern "C" __attribute__((visibility("default"))) int other_recorded() { return Stubs::recorded; }
+
+static int drive(const torch::profiler::impl::ProfilerStubs& stubs, const char* what, const char* name, int* visited) {
+  int count = 0;
+  if (std::strcmp(what, "mark") == 0) {
+    stubs.mark(name);
+  } else if (std::strcmp(what, "range_push") == 0) {
+    stubs.rangePush(name);
+  } else if (std::strcmp(what, "range_pop") == 0) {
+    stubs.rangePop();
+  } else if (std::strcmp(what, "synchronize") == 0) {
+    stubs.synchronize();
+  } else if (std::strcmp(what, "enabled") == 0) {
+    return stubs.enabled() ? 1 : 0;
+  } else if (std::strcmp(what, "on_each_device") == 0) {
+    stubs.onEachDevice([&](int device) {
+      if (count < 16) {
+        visited[count] = device;
+      }
+      ++count;
+    });
+  } else {
+    return -1;
+  }
+  return count;
+}
+
+// Drive torch's registered stubs as torch's other profilers do; torch 2.13 has no Python call for it.
+// `visited` takes the first 16 devices; returned is how many there were. -1: no such stub; -2: it threw.
+extern "C" __attribute__((visibility("default"))) int other_drive_stubs(
+    const char* what, const char* name, int* visited) {
+  try {
+    return drive(*torch::profiler::impl::privateuse1Stubs(), what, name, visited);
+  } catch (const std::exception&) {
+    return -2;
+  }
+}

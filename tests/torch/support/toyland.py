@@ -7,6 +7,7 @@ runtime is told what to record, and records it with the ids that are current on 
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 import json
 import os
@@ -242,11 +243,19 @@ def _run(x: torch.Tensor) -> torch.Tensor:
     return x.clone()
 
 
+@functools.cache
 def other_backend() -> ctypes.CDLL:
-    """For programs: load another backend's library, which registers its own profiler and stubs when it is told to."""
+    """Load another backend's library, which registers its own profiler and stubs when a program tells it to."""
     spec = NativeBuild("other-backend", (Path(__file__).with_name("other_backend.cpp"),))
     build(spec)
     return load(spec)
+
+
+def drive_stubs(what: str, name: str = "name") -> tuple[int, list[int]]:
+    """Have torch call one of its registered stubs; returns what it answered, and the devices that were visited."""
+    visited = (ctypes.c_int * 16)()
+    answer = other_backend().other_drive_stubs(what.encode(), name.encode(), visited)
+    return answer, visited[: answer if what == "on_each_device" else 0]
 
 
 class Event:
