@@ -94,11 +94,6 @@ class CallbackHandle:
         self._running: list[int] = []  # threads that are inside; list methods are atomic
         self._idle = threading.Event()
 
-    @property
-    def in_flight(self) -> int:
-        """How many threads are inside it now."""
-        return len(self._running)
-
     def wants(self, scope: RecordScope) -> bool:
         """Say whether to call it for this range; with sampling, that is a matter of chance."""
         return (self.scopes is None or scope in self.scopes) and (

@@ -15,7 +15,6 @@ from devprof.errors import SessionError
 from devprof.host.callbacks import CALLBACKS
 from devprof.host.carry import unwrap_pools, wrap_pools
 from devprof.host.gate import GATE, next_ids
-from devprof.host.memory import RangeMemoryReporter
 from devprof.host.mirrors import Mirror, Mirrors
 from devprof.host.provider import RangeProvider
 from devprof.host.queues import Queue, ThreadQueues
@@ -24,7 +23,6 @@ from devprof.host.recording import HostOptions, HostRecording
 from devprof.host.watching import arrange
 
 if TYPE_CHECKING:
-    from devprof.contract import MemoryReporter
     from devprof.host.functions import FunctionTracer
     from devprof.host.keeping import Keeper
 
@@ -167,10 +165,6 @@ class HostRecorder:
             gathered = Gathered(parts, self._first_id, self._started_ticks, self._clock(), left_out, gone)
         recording = assembled(gathered, None, {}, self._counts(), self._notes(False))
         return recording if since_ticks is None else since(recording, since_ticks)
-
-    def memory_reporter(self, backend: str) -> MemoryReporter:
-        """Return what a plugin reports the memory of its devices to; see `devprof.contract.MemoryReporter`."""
-        return RangeMemoryReporter(backend)
 
     def __repr__(self) -> str:
         return f"HostRecorder({self._state}, {self.options})"

@@ -71,7 +71,6 @@ class _Nvprof(SqlExport):
         self._strings = database.texts("StringTable", "_id_", "value")
         self._readable = demangled(self._strings.values())
         self._devices: dict[int, int] = {}
-        self._host_pids: dict[int, int] = {}
 
     def trace(self) -> Trace:
         self._add_markers()

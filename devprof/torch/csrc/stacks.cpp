@@ -19,7 +19,6 @@ constexpr uint64_t kBlockBits = 9;
 using Seen = std::array<std::atomic<uint64_t>, (1u << kBlockBits) / 64>;
 
 std::atomic<uint64_t> g_recording{0};
-std::atomic<uint64_t> g_generation{0};
 std::atomic<uint64_t> g_unbalanced{0};
 
 std::mutex g_mutex; // guards the two below; taken once per 512 ops of a thread, and once per user range
@@ -81,7 +80,6 @@ void begin(uint64_t generation) {
     g_parents.clear();
   }
   g_unbalanced.store(0, std::memory_order_relaxed);
-  g_generation.store(generation, std::memory_order_release);
   g_recording.store(generation, std::memory_order_release);
 }
 

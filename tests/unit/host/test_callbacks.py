@@ -283,11 +283,9 @@ def test_removing_says_where_a_thread_stays_inside(caplog: pytest.LogCaptureFixt
     with caplog.at_level(logging.WARNING, "devprof.host"):
         assert not remove_callback(handle, timeout_s=0.0)
     assert "a thread is still inside it after 0 s" in caplog.text
-    assert handle.in_flight == 1
     go_on.set()
     thread.join(60)
     assert remove_callback(handle)
-    assert handle.in_flight == 0
 
 
 def test_a_callback_can_remove_itself() -> None:

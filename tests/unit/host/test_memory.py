@@ -6,7 +6,8 @@ import pytest
 
 from devprof.contract import MemoryReporter
 from devprof.errors import UsageError
-from devprof.host import HostRecorder, RecordFunction, gate, record_function, report_memory, report_out_of_memory
+from devprof.host import RecordFunction, gate, record_function, report_memory, report_out_of_memory
+from devprof.host.memory import RangeMemoryReporter
 from devprof.model import ActivityType, GenericTraceActivity
 from tests.unit.host.recordings import Ticks, recording, run_in_thread
 
@@ -77,8 +78,7 @@ def test_reports_of_threads_are_of_their_threads() -> None:
 
 
 def test_a_plugin_reports_through_a_reporter_of_its_own() -> None:
-    recorder = HostRecorder()
-    reporter: MemoryReporter = recorder.memory_reporter("openreg")
+    reporter: MemoryReporter = RangeMemoryReporter("openreg")
     with recording(profile_memory=True) as session:
         reporter.report_memory_usage(16, 8, 8, 64, 1)
         reporter.report_out_of_memory(99, 8, 64, 0)
