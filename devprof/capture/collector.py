@@ -36,9 +36,9 @@ _LONGEST_REASON = 200
 class Collector(ActivityLogger):
     """Takes a plugin's records and counts what it cannot take.
 
-    Used on one devprof thread during `process_trace`; `close()` makes every later call fail, so that a plugin that was given
-    up on cannot write into a session that has gone on. It may be closed on another thread in the middle of a call: a plugin's
-    object is never read while the lock is held, because reading it may hang.
+    Used on one devprof thread during `process_trace` or one `flush_trace`; `close()` makes every later call fail, so that
+    a plugin that was given up on cannot write into a session that has gone on. It may be closed on another thread in the
+    middle of a call: a plugin's object is never read while the lock is held, because reading it may hang.
     """
 
     def __init__(self, ledger: PluginLedger, *, clock: str, limit: int | None = None, kept: Kept | None = None) -> None:
@@ -127,7 +127,9 @@ class Collector(ActivityLogger):
     def _taking(self, method: str) -> Iterator[None]:
         with self._lock:
             if not self._open:
-                raise self._error(method, "called after process_trace ended; the logger is valid only during it")
+                raise self._error(
+                    method, "called after the hook that got it ended; a logger is valid only during that call"
+                )
             yield
 
     def _expect(self, value: object, expected: type, method: str) -> None:

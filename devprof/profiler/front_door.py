@@ -137,7 +137,7 @@ class profile(Live, Block):
         return self._run is not None
 
     def start(self) -> None:
-        """Begin with the schedule's present step.
+        """Begin with the schedule's present step. On any thread; under ``host="torch"`` steps and stop belong to this one.
 
         Raises:
             SessionError: a profile is running; the message names the line that started it.
@@ -158,7 +158,7 @@ class profile(Live, Block):
             raise
 
     def step(self) -> None:
-        """Say that the next step of the program begins.
+        """Say that the next step of the program begins; under ``host="torch"`` on the thread that started, else on any.
 
         Raises:
             SessionError: the profile is not running, or this is the wrong thread.
@@ -176,7 +176,7 @@ class profile(Live, Block):
                     counter.increment_step(PROFILER_STEP)
 
     def stop(self) -> None:
-        """End the profile; its trace is there afterwards, also where a callback raises.
+        """End the profile; its trace is there afterwards, also where a callback raises. On a thread as `step` is.
 
         Raises:
             SessionError: the profile is not running, or this is the wrong thread.
@@ -257,7 +257,7 @@ class profile(Live, Block):
 
     @property
     def report(self) -> SessionReport:
-        """The account of the plugins in the latest cycle.
+        """The account of the plugins in the latest cycle, readable from any thread.
 
         Raises:
             UsageError: there is none: nothing has stopped yet, or no plugin took part.

@@ -29,7 +29,7 @@ class Results:
 
     @property
     def trace(self) -> Trace:
-        """The trace of the latest cycle.
+        """The trace of the latest cycle; made by whoever asks first, on any thread, while others wait.
 
         Raises:
             UsageError: there is none yet.
@@ -49,7 +49,7 @@ class Results:
         return bool(self._cycles) or self._make_latest is not None
 
     def events(self) -> EventList:
-        """Return the recorded events, one by one.
+        """Return the recorded events, one by one. Callable from any thread.
 
         Raises:
             UsageError: nothing is recorded yet.
@@ -61,7 +61,7 @@ class Results:
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> Averages:
-        """Return figures per name.
+        """Return figures per name. Callable from any thread.
 
         Args:
             group_by_input_shape: apart for each set of input shapes (record with ``record_shapes=True``).

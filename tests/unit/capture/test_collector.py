@@ -315,7 +315,7 @@ def test_after_the_close_every_call_fails_and_changes_nothing() -> None:
         ("handle_dropped", (None, "late")),
     ]
     for method, arguments in calls:
-        with pytest.raises(PluginContractError, match=f"logger.{method}: called after process_trace ended"):
+        with pytest.raises(PluginContractError, match=f"logger.{method}: called after the hook that got it ended"):
             getattr(logger, method)(*arguments)
     assert (len(logger.batches), logger.device_infos, logger.resource_infos) == (1, [], [])
     assert ledger == PluginLedger("demo")
