@@ -290,7 +290,7 @@ DEVPROF_EXPORT void devprof_arm(uint64_t generation) {
   devprof::t_armed = generation;
 }
 
-// 1: Kineto made a session of it; 0: it was not asked, or the capture is gone.
+// Unix ns; 0: Kineto did not start it, or the capture is gone.
 DEVPROF_EXPORT int64_t devprof_capture_start_ns(uint64_t generation) {
   auto capture = devprof::find(generation);
   return capture == nullptr ? 0 : capture->start_ns.load();
