@@ -122,6 +122,7 @@ class Generator final : public c10::GeneratorImpl {
         host_(std::move(host)) {}
 
   const at::Generator& host() const { return host_; }
+  std::mutex& mutex() const { return impl().mutex_; }  // CPU kernels hold it while they draw
 
   void set_current_seed(uint64_t seed) override {
     const auto lock = guard();
@@ -147,23 +148,26 @@ class Generator final : public c10::GeneratorImpl {
   }
 
  private:
-  // CPU kernels hold this lock while they draw.
-  std::lock_guard<std::mutex> guard() const { return std::lock_guard<std::mutex>(impl().mutex_); }
+  std::lock_guard<std::mutex> guard() const { return std::lock_guard<std::mutex>(mutex()); }
   c10::GeneratorImpl& impl() const { return *host_.unsafeGetGeneratorImpl(); }
   Generator* clone_impl() const override { return new Generator(device_.index(), host_.clone()); }
 
   at::Generator host_;
 };
 
-inline const at::Generator& default_generator(int device) {
+inline const std::vector<at::Generator>& default_generators() {
   static const auto* const generators = [] {
     auto* all = new std::vector<at::Generator>;
     for (int i = 0; i < kMaxDevices; ++i) all->push_back(at::make_generator<Generator>(static_cast<c10::DeviceIndex>(i)));
     return all;
   }();
+  return *generators;
+}
+
+inline const at::Generator& default_generator(int device) {
   const int index = device < 0 ? current_device : device;
   check_device(index);
-  return (*generators)[index];
+  return default_generators()[index];
 }
 
 class Hooks final : public at::PrivateUse1HooksInterface {

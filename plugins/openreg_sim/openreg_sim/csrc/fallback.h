@@ -123,9 +123,8 @@ inline bool fits(const OpInfo* info, const OperatorHandle& op) {
 }
 
 inline const OpInfo* shared_info_of(const OperatorHandle& op) {
-  static std::mutex* const mutex = new std::mutex;
   static OpInfos* const infos = new OpInfos;
-  std::lock_guard<std::mutex> lock(*mutex);
+  const Hold lock(Lock::OpInfos);
   const OpInfo*& info = (*infos)[&op.schema()];
   if (!fits(info, op)) info = make_op_info(op);
   return info;

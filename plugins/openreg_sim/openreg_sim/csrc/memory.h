@@ -8,7 +8,8 @@
 #include <array>
 #include <cstdlib>
 #include <map>
-#include <mutex>
+
+#include "locks.h"
 
 namespace openreg {
 
@@ -61,7 +62,7 @@ class Accounting {
 
   // Throws OutOfMemoryError, after telling the profiler, if the device has no room for `size` more bytes.
   void allocate(void* data, int64_t size, c10::DeviceIndex device) {
-    std::unique_lock<std::mutex> lock(mutex_);
+    Hold lock(Lock::Accounting);
     Usage& usage = usage_[device];
     const int64_t in_use = usage.stats.allocated_bytes[0].current;
     const int64_t limit = std::min(usage.limit, kDefaultTotal);
@@ -79,7 +80,7 @@ class Accounting {
   }
 
   void free(void* data, int64_t size, c10::DeviceIndex device) {
-    std::unique_lock<std::mutex> lock(mutex_);
+    Hold lock(Lock::Accounting);
     auto& stats = usage_[device].stats;
     for (auto* bytes : {&stats.allocated_bytes, &stats.active_bytes, &stats.requested_bytes}) (*bytes)[0].decrease(size);
     for (auto* blocks : {&stats.allocation, &stats.active}) (*blocks)[0].decrease(1);
@@ -87,7 +88,7 @@ class Accounting {
   }
 
   void empty_cache() {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const Hold lock(Lock::Accounting);
     for (Usage& usage : usage_) {
       auto& reserved = usage.stats.reserved_bytes[0];
       const int64_t surplus = reserved.current - round_up(usage.stats.allocated_bytes[0].current);
@@ -98,21 +99,19 @@ class Accounting {
   }
 
   void set_limit(c10::DeviceIndex device, int64_t limit) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const Hold lock(Lock::Accounting);
     usage_[device].limit = limit < 0 ? kDefaultTotal : limit;
   }
 
   std::pair<size_t, size_t> free_and_total(c10::DeviceIndex device) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const Hold lock(Lock::Accounting);
     const int64_t total = std::min(usage_[device].limit, kDefaultTotal);
     return {std::max<int64_t>(total - usage_[device].stats.reserved_bytes[0].current, 0), total};
   }
 
-  std::mutex& mutex() { return mutex_; }
-
   template <class Function>
   auto with_stats(c10::DeviceIndex device, Function function) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const Hold lock(Lock::Accounting);
     return function(usage_[device].stats);
   }
 
@@ -135,7 +134,7 @@ class Accounting {
     ++stats.num_device_alloc;
   }
 
-  void report(void* data, int64_t size, c10::DeviceIndex device, std::unique_lock<std::mutex> lock) {
+  void report(void* data, int64_t size, c10::DeviceIndex device, Hold lock) {
     const auto& stats = usage_[device].stats;
     const int64_t allocated = stats.allocated_bytes[0].current;
     const int64_t reserved = stats.reserved_bytes[0].current;
@@ -143,7 +142,6 @@ class Accounting {
     c10::reportMemoryUsageToProfiler(data, size, allocated, reserved, c10::Device(kOpenReg, device));
   }
 
-  std::mutex mutex_;
   std::array<Usage, kMaxDevices> usage_;
 };
 
@@ -241,14 +239,14 @@ class PinnedAllocator final : public at::HostAllocator {
   c10::DataPtr allocate(size_t size) override {
     void* const data = std::aligned_alloc(64, (size + 64) / 64 * 64);
     TORCH_CHECK_WITH(OutOfMemoryError, data, "openreg: the host has no memory for ", size, " pinned bytes");
-    std::lock_guard<std::mutex> lock(mutex());
+    const Hold lock(Lock::Pinned);
     blocks()[reinterpret_cast<uintptr_t>(data)] = size;
     return {data, data, &release, c10::Device(c10::DeviceType::CPU)};
   }
 
   static bool owns(const void* data) {
     const auto address = reinterpret_cast<uintptr_t>(data);
-    std::lock_guard<std::mutex> lock(mutex());
+    const Hold lock(Lock::Pinned);
     auto after = blocks().upper_bound(address);
     if (after == blocks().begin()) return false;
     --after;
@@ -265,14 +263,10 @@ class PinnedAllocator final : public at::HostAllocator {
  private:
   static void release(void* data) {
     {
-      std::lock_guard<std::mutex> lock(mutex());
+      const Hold lock(Lock::Pinned);
       blocks().erase(reinterpret_cast<uintptr_t>(data));
     }
     std::free(data);
-  }
-  static std::mutex& mutex() {
-    static std::mutex* const instance = new std::mutex;
-    return *instance;
   }
   static std::map<uintptr_t, size_t>& blocks() {
     static auto* const instance = new std::map<uintptr_t, size_t>;

@@ -4,19 +4,20 @@
 #include <ATen/core/Tensor.h>
 
 #include <deque>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "locks.h"
+
 namespace openreg {
 
 // Values seen once, in order; number 0 stands for "unknown". Safe from any thread; entries never move.
-template <class Value, class Hash = std::hash<Value>>
+template <class Value, Lock lock, class Hash = std::hash<Value>>
 class Interned {
  public:
   uint32_t intern(const Value& value) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const Hold hold(lock);
     const auto found = numbers_.find(value);
     if (found != numbers_.end()) return found->second;
     if (values_.size() >= kMost) return 0;
@@ -28,19 +29,18 @@ class Interned {
 
   // The value with this number, or null.
   const Value* find(uint32_t number) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const Hold hold(lock);
     return number == 0 || number > values_.size() ? nullptr : &values_[number - 1];
   }
 
  private:
   static constexpr size_t kMost = size_t{1} << 18;  // a program with ever new shapes must not eat the memory
-  std::mutex mutex_;
   std::deque<Value> values_;
   std::unordered_map<Value, uint32_t, Hash> numbers_;
 };
 
-inline Interned<std::string>& op_names() {
-  static auto* const instance = new Interned<std::string>;
+inline Interned<std::string, Lock::OpNames>& op_names() {
+  static auto* const instance = new Interned<std::string, Lock::OpNames>;
   return *instance;
 }
 
@@ -55,8 +55,8 @@ struct SignatureHash {
   }
 };
 
-inline Interned<Signature, SignatureHash>& signatures() {
-  static auto* const instance = new Interned<Signature, SignatureHash>;
+inline Interned<Signature, Lock::Signatures, SignatureHash>& signatures() {
+  static auto* const instance = new Interned<Signature, Lock::Signatures, SignatureHash>;
   return *instance;
 }
 

@@ -1,5 +1,6 @@
 // The simulated device `openreg`: a torch backend under the key PrivateUse1. This file is its C interface, for ctypes.
 //
+//   locks.h      every lock of the library
 //   ring.h       calls of the device as records, correlation stacks, calls into Python
 //   names.h      names and shapes of launches as numbers
 //   memory.h     allocators and accounting
@@ -35,21 +36,30 @@ int guarded(Function function) {
   return -1;
 }
 
-// A fork must not happen while another thread holds a lock that the child will want.
+template <class Function>
+void for_each_generator(Function function) {
+  for (const at::Generator& generator : openreg::default_generators()) {
+    function(static_cast<const openreg::Generator&>(*generator.unsafeGetGeneratorImpl()));
+  }
+}
+
+void lock_everything() {
+  for_each_generator([](const openreg::Generator& generator) { generator.mutex().lock(); });
+  openreg::lock_all();
+}
+
+void unlock_everything() {
+  openreg::unlock_all();
+  for_each_generator([](const openreg::Generator& generator) { generator.mutex().unlock(); });
+}
+
+// A fork must not happen while another thread holds a lock that the child will want. Generators that the program made are
+// the program's, as with torch's own.
 void follow_forks() {
-  pthread_atfork(
-      [] {
-        openreg::accounting().mutex().lock();
-        openreg::ring().before_fork();
-      },
-      [] {
-        openreg::ring().after_fork_in_parent();
-        openreg::accounting().mutex().unlock();
-      },
-      [] {
-        openreg::after_fork_in_child();
-        openreg::accounting().mutex().unlock();
-      });
+  pthread_atfork(lock_everything, unlock_everything, [] {
+    openreg::after_fork_in_child();
+    unlock_everything();
+  });
 }
 
 // Runs an empty backward on each device, from a thread without a context of its own.

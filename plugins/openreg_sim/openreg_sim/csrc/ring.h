@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <mutex>
 #include <vector>
 
+#include "locks.h"
 #include "openreg_activity.h"
 
 namespace openreg {
@@ -217,7 +217,7 @@ class Ring {
   }
 
   size_t drain(Record* out, size_t capacity) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const Hold lock(Lock::Ring);
     const size_t n = capacity < records_.size() ? capacity : records_.size();
     if (n != 0) std::memcpy(out, records_.data(), n * sizeof(Record));
     records_.erase(records_.begin(), records_.begin() + static_cast<std::ptrdiff_t>(n));
@@ -225,29 +225,26 @@ class Ring {
   }
 
   size_t pending() {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const Hold lock(Lock::Ring);
     return records_.size();
   }
 
   void set_capacity(size_t capacity) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const Hold lock(Lock::Ring);
     capacity_ = capacity;
   }
 
   uint64_t dropped() const { return dropped_.load(); }
 
   // A fork happens with the ring locked, and the child starts with an empty one: the calls in it were the parent's.
-  void before_fork() { mutex_.lock(); }
-  void after_fork_in_parent() { mutex_.unlock(); }
   void after_fork_in_child() {
     records_.clear();
     dropped_ = 0;
-    mutex_.unlock();
   }
 
  private:
   bool try_push(const Record& record, bool beyond_capacity) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const Hold lock(Lock::Ring);
     if (records_.size() >= capacity_ && !(beyond_capacity && records_.size() < 2 * capacity_)) return false;
     records_.push_back(record);
     return true;
@@ -265,7 +262,6 @@ class Ring {
   }
 
   static constexpr int kMostTries = 100;  // an ending: Python drains nothing while a drain of its own is under way here
-  std::mutex mutex_;
   std::vector<Record> records_;
   size_t capacity_ = 65536;
   std::atomic<uint64_t> dropped_{0};
