@@ -66,7 +66,7 @@ class Rate:
             Shape (n,), int64. A tick so far off that its time does not fit becomes a time far off; none raises.
         """
         if self.rest == 0.0 and self.whole == 1:
-            return ticks + np.int64(reference_ns - reference_ticks)
+            return ticks + _wrapped(reference_ns - reference_ticks)
         result = np.empty(len(ticks), dtype=np.int64)
         for begin in range(0, len(ticks), _CHUNK):
             part = slice(begin, begin + _CHUNK)
@@ -81,3 +81,8 @@ class Rate:
         rest = since * self.rest
         np.rint(rest, out=rest)
         return since * self.whole + rest.astype(np.int64)
+
+
+def _wrapped(number: int) -> np.int64:
+    """Return what 64 bits keep of a number: the sum that it goes into wraps as well, and is right where that fits."""
+    return np.int64((number + 2**63) % 2**64 - 2**63)

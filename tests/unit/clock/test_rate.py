@@ -64,6 +64,22 @@ def test_a_tick_that_is_far_off_gives_a_time_far_off_and_harms_no_neighbour(freq
     assert NOW_NS - before > HOURS_100_NS
 
 
+@pytest.mark.parametrize("reference", [-(2**63), -(2**62), 2**63 - 8])
+@pytest.mark.parametrize("frequency", [1e9, 1e8, 24e6])
+def test_a_counter_converts_alike_wherever_in_its_64_bits_it_stands(frequency: float, reference: int) -> None:
+    rate = Rate.nominal(frequency)
+    at_zero = _converted(rate, [0, 1, 7])
+    assert _converted(rate, [reference, reference + 1, reference + 7], reference) == at_zero
+    assert at_zero[0] == NOW_NS
+
+
+@pytest.mark.parametrize("frequency", [1e9, 1e8])
+def test_a_counter_may_pass_from_the_highest_to_the_lowest_number(frequency: float) -> None:
+    tick_ns = int(1e9 / frequency)
+    converted = _converted(Rate.nominal(frequency), [2**63 - 1, -(2**63), -(2**63) + 4], 2**63 - 2)
+    assert [ns - NOW_NS for ns in converted] == [tick_ns, 2 * tick_ns, 6 * tick_ns]
+
+
 def test_order_is_kept_at_the_finest_steps() -> None:
     for rate in (Rate(1, -0.5), Rate(1, 0.5), Rate(0, 0.3), Rate(2, -0.25), Rate(41, 1 / 3)):
         converted = _converted(rate, list(range(-200, 200)))
