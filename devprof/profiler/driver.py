@@ -75,6 +75,16 @@ class Driver:
         self.action = self._really(before, planned_before, planned)
         self._go(before, self.action)
 
+    def count(self) -> None:
+        """Go to the next step where nothing is prepared and nothing records: no move is made.
+
+        Raises:
+            UsageError: the schedule's answer is no action; the driver is still at the step before.
+        """
+        number = self.step_num + 1
+        self.action = self._planned = action_of(self._schedule(number), number)
+        self.step_num = number
+
     def end(self) -> None:
         """End, whatever the schedule says. A later `begin` goes on with the same step."""
         before, self.action = self.action, self._planned

@@ -158,15 +158,19 @@ class profile(Live, Block):
             raise
 
     def step(self) -> None:
-        """Say that the next step of the program begins; under ``host="torch"`` on the thread that started, else on any.
+        """Say that the next step of the program begins; a profile that is not running only counts it.
+
+        Thread: under ``host="torch"`` the one that started, else any.
 
         Raises:
-            SessionError: the profile is not running, or this is the wrong thread.
+            SessionError: this is the wrong thread, or inside of `on_trace_ready`.
             UsageError: the schedule's answer is no action.
         """
         refuse_in_hooks("step")
         with self._calls, HeldInterrupt(_nothing) as self._held:
-            if self._is_running("step"):
+            if self._run is None:
+                self._driver.count()
+            elif self._is_running("step"):
                 self._close_step()
                 try:
                     self._driver.step()
@@ -330,9 +334,9 @@ class profile(Live, Block):
             for counter in self._step_counters:
                 counter.erase_step_count(PROFILER_STEP)
 
-    def forget_threads(self) -> None:
+    def _forget_threads(self) -> None:
         """Go on in the child of a fork: threads that were inside a call are not there."""
-        super().forget_threads()
+        super()._forget_threads()
         self._calls = threading.RLock()
         self._driver.is_moving = False
 

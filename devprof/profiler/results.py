@@ -11,7 +11,8 @@ from devprof.profiler.joining import joined
 from devprof.store import Trace
 
 if TYPE_CHECKING:
-    from devprof.analysis import Averages, EventList
+    from devprof.analysis import Averages
+    from devprof.profiler.recorded import RecordedEvents
 
 __all__ = ["Results"]
 
@@ -48,15 +49,15 @@ class Results:
     def _has_results(self) -> bool:
         return bool(self._cycles) or self._make_latest is not None
 
-    def events(self) -> EventList:
+    def events(self) -> RecordedEvents:
         """Return the recorded events, one by one. Callable from any thread.
 
         Raises:
             UsageError: nothing is recorded yet.
         """
-        from devprof import analysis
+        from devprof.profiler.recorded import RecordedEvents
 
-        return analysis.events(self._all())
+        return RecordedEvents(self._all())
 
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
@@ -157,7 +158,7 @@ class Results:
                 self._whole = joined(self._cycles)
             return self._whole
 
-    def forget_threads(self) -> None:
+    def _forget_threads(self) -> None:
         """Go on in the child of a fork, where the thread that made a trace is not there."""
         self._making = threading.Lock()
 

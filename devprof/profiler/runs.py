@@ -58,7 +58,7 @@ def refuse_in_hooks(call: str, what: str = "start, step or stop a profile") -> N
 class Forked(Protocol):
     """What must know that its process is the child of a fork."""
 
-    def forget_threads(self) -> None:
+    def _forget_threads(self) -> None:
         """Let go of what other threads hold: they are not in the child."""
 
 
@@ -72,7 +72,7 @@ def follow_forks(one: Forked) -> None:
 
 def _tell_in_child() -> None:
     for one in list(_following):
-        one.forget_threads()
+        one._forget_threads()
 
 
 if hasattr(os, "register_at_fork"):

@@ -39,6 +39,29 @@ def test_torch_records_the_ops_and_devprof_answers() -> None:
     assert prof.stats.number_of_events == len(prof.trace)
 
 
+def test_a_profile_that_is_made_and_never_started_may_be_stepped_as_torchs_may() -> None:
+    loops = [
+        devprof.profile(activities=["cpu"], host="torch"),
+        torch.profiler.profile(activities=[ProfilerActivity.CPU]),
+    ]
+    for prof in loops:
+        for _ in range(3):
+            ops()
+            prof.step()
+    ours, theirs = loops
+    assert (ours.step_num, ours.current_action.name) == (theirs.step_num, theirs.current_action.name) == (3, "RECORD")
+
+
+def test_the_events_export_the_stacks_that_torchs_events_do(tmp_path: Path) -> None:
+    with devprof.profile(activities=["cpu"], host="torch", with_stack=True) as prof:
+        ops()
+    prof.events().export_stacks(str(tmp_path / "events"), "self_cpu_time_total")
+    prof.export_stacks(str(tmp_path / "profile"))
+    lines = (tmp_path / "events").read_text(encoding="utf-8")
+    assert "ops" in lines
+    assert lines == (tmp_path / "profile").read_text(encoding="utf-8")
+
+
 def test_auto_is_torch_where_torch_is_imported() -> None:
     with devprof.profile(activities=[ProfilerActivity.CPU]) as prof:
         ops()

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import devprof
 import devprof.host
 from devprof.capture import last_report, report_of
 from devprof.errors import SessionError, UsageError
@@ -173,10 +174,48 @@ def test_of_many_threads_that_start_at_once_exactly_one_records(noting: Any) -> 
     profiles[started.index(True)].stop()
 
 
-@pytest.mark.parametrize("call", ["stop", "step"])
-def test_a_profile_that_does_not_run_can_be_neither_stepped_nor_stopped(noting: Any, call: str) -> None:
-    with pytest.raises(SessionError, match=rf"{call}\(\) on a profile that is not running"):
-        getattr(profile(), call)()
+def test_a_profile_that_does_not_run_cannot_be_stopped(noting: Any) -> None:
+    with pytest.raises(SessionError, match=r"stop\(\) on a profile that is not running"):
+        profile().stop()
+
+
+def test_steps_of_a_profile_that_does_not_run_are_counted_and_nothing_else_is_done(noting: Any) -> None:
+    prof = profile(schedule=schedule(wait=1, warmup=1, active=2))
+    seen = []
+    for _ in range(6):
+        prof.step()
+        seen.append((prof.step_num, prof.current_action.name))
+    assert seen == [
+        (1, "WARMUP"),
+        (2, "RECORD"),
+        (3, "RECORD_AND_SAVE"),
+        (4, "NONE"),
+        (5, "WARMUP"),
+        (6, "RECORD"),
+    ]
+    assert noting[0].calls == []
+    with profile():
+        pass  # nobody holds the place
+
+
+def test_a_profile_that_is_stepped_before_its_start_and_after_its_stop_goes_on_at_its_step(noting: Any) -> None:
+    prof = profile(schedule=schedule(wait=1, warmup=1, active=1))
+    prof.step()
+    prof.start()
+    assert noting[0].calls == ["prepare"]
+    prof.step()
+    prof.stop()
+    assert (noting[0].calls, prof.step_num) == (CYCLE, 2)
+    prof.step()
+    assert (noting[0].calls, prof.step_num, [event.name for event in prof.events()]) == (CYCLE, 3, ["cycle 1"])
+
+
+def test_the_schedule_is_checked_before_the_start_too(noting: Any) -> None:
+    prof = profile(schedule=lambda step: ProfilerAction.RECORD if step < 2 else "often")
+    prof.step()
+    with pytest.raises(UsageError, match="step 2"):
+        prof.step()
+    assert (prof.step_num, prof.current_action) == (1, ProfilerAction.RECORD)
 
 
 @pytest.mark.parametrize("call", ["stop", "step", "start"])
@@ -250,6 +289,15 @@ def test_a_report_needs_a_cycle_that_has_stopped(noting: Any) -> None:
     with prof:
         pass
     assert prof.report is report_of(prof) is last_report() is noting[0].report
+
+
+def test_events_can_be_exported_as_torchs_can(noting: Any, tmp_path: Path) -> None:
+    with profile() as prof:
+        pass
+    prof.events().export_chrome_trace(str(tmp_path / "trace.json"))
+    assert len(devprof.load(tmp_path / "trace.json").named("cycle 1")) == 1
+    with pytest.raises(UsageError, match="no metric 'time'"):
+        prof.events().export_stacks(str(tmp_path / "stacks"), "time")
 
 
 def test_stacks_need_to_be_recorded(noting: Any, tmp_path: Path) -> None:
