@@ -23,14 +23,12 @@ class MemoryInfo:
         reserved_bytes: in use, rounded up as the device allocates it.
         peak_bytes: most that was in use.
         limit_bytes: what the device has.
-        allocation_count: allocations not yet freed.
     """
 
     allocated_bytes: int
     reserved_bytes: int
     peak_bytes: int
     limit_bytes: int
-    allocation_count: int
 
 
 class MemoryListener(Protocol):
@@ -98,9 +96,7 @@ class DeviceMemory:
 
     def info(self) -> MemoryInfo:
         """Return the figures of now."""
-        return MemoryInfo(
-            self._allocated_bytes, self._reserved_bytes, self._peak_bytes, self._limit_bytes, len(self._sizes)
-        )
+        return MemoryInfo(self._allocated_bytes, self._reserved_bytes, self._peak_bytes, self._limit_bytes)
 
 
 def device_of_address(address: int) -> int:

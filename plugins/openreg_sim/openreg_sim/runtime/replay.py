@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from openreg_sim.ring import RING_DTYPE, CallKind, CopyKind
+from openreg_sim.ring import CallKind, CopyKind
 from openreg_sim.runtime.cost import CostModel, Signature, Work, work_of
 from openreg_sim.runtime.errors import OpenRegError
 from openreg_sim.runtime.submission import Submission
 
 __all__ = ["Replay"]
 
-_FIELDS = tuple(name for name in RING_DTYPE.names or () if name != "pad")
+
+class _Row(NamedTuple):
+    """One record of the ring as whole numbers; `RING_DTYPE` says what they mean."""
+
+    host_start_ns: int
+    host_end_ns: int
+    op_id: int
+    user_id: int
+    thread_id: int
+    bytes: int
+    event: int
+    name: int
+    signature: int
+    stream: int
+    device: int
+    peer: int
+    kind: int
+    copy_kind: int
 
 
 class Replay:
@@ -40,46 +58,31 @@ class Replay:
 
     def run(self, records: npt.NDArray[np.void]) -> None:
         """Replay records, shape (n,), `RING_DTYPE`."""
-        columns = [records[name].astype(np.int64).tolist() for name in _FIELDS]
-        for call in zip(*columns, strict=True):
+        columns = [records[name].astype(np.int64).tolist() for name in _Row._fields]
+        for row in map(_Row._make, zip(*columns, strict=True)):
             try:
-                self._call(*call)
+                self._call(row)
             except OpenRegError as error:
                 self.error = self.error or error
 
-    def _call(
-        self,
-        host_start_ns: int,
-        host_end_ns: int,
-        op_id: int,
-        user_id: int,
-        thread_id: int,
-        size_bytes: int,
-        event: int,
-        name: int,
-        signature: int,
-        stream_id: int,
-        device: int,
-        peer: int,
-        kind: int,
-        copy_kind: int,
-    ) -> None:
+    def _call(self, row: _Row) -> None:
         submission = self._submission
-        caller = (host_start_ns, host_end_ns, thread_id, op_id, user_id)
+        caller = (row.host_start_ns, row.host_end_ns, row.thread_id, row.op_id, row.user_id)
+        kind = row.kind
         if kind == CallKind.EVENT_DESTROY:
-            submission.timeline.events.pop(event, None)
+            submission.timeline.events.pop(row.event, None)
             return
-        stream = submission.timeline.stream(device, stream_id)
+        stream = submission.timeline.stream(row.device, row.stream)
         if kind == CallKind.LAUNCH:
-            submission.launch(caller, stream, *self._launch(name, signature))
+            submission.launch(caller, stream, *self._launch(row.name, row.signature))
         elif kind == CallKind.MEMCPY:
-            submission.copy(caller, stream, CopyKind(copy_kind), size_bytes, peer)
+            submission.copy(caller, stream, CopyKind(row.copy_kind), row.bytes, row.peer)
         elif kind == CallKind.MEMSET:
-            submission.fill(caller, stream, size_bytes)
+            submission.fill(caller, stream, row.bytes)
         elif kind == CallKind.EVENT_RECORD:
-            submission.record_event(caller, stream, event)
+            submission.record_event(caller, stream, row.event)
         elif kind == CallKind.STREAM_WAIT_EVENT:
-            submission.wait_event(caller, stream, event)
+            submission.wait_event(caller, stream, row.event)
         else:
             raise ValueError(f"ring record of unknown kind {kind}; expected one of {[int(k) for k in CallKind]}")
 
