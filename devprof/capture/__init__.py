@@ -3,7 +3,7 @@
 Job: drive plugin sessions through their states on bounded threads, collect their records, keep the loss ledger.
 In: registered profilers, a window, a host that says when to start and stop.
 Out: per plugin a `LaneResult` and a `PluginLedger`; the report of every profile.
-Never: converts clocks, links records, or knows torch.
+Never: converts clocks, links records, or knows torch, but for the folder of its files, which hold no line of the user's.
 """
 
 from devprof.capture.checks import check_batch

@@ -95,7 +95,7 @@ def include_dir() -> Path:
 
     Every `NativeBuild` has it on its include path; a package that builds with a tool of its own puts it there.
     """
-    return Path(__file__).resolve().parents[1] / "torch/csrc/include"
+    return Path(__file__).resolve().parent / "include"
 
 
 def python_include() -> Path | None:

@@ -22,7 +22,7 @@ def _table() -> list[tuple[int, str]]:
     return [(int(floor), room) for floor, room in re.findall(r"^\| (\d) \| `(\w+)` \|", text, re.MULTILINE)]
 
 
-def _layers() -> list[set[str]]:
+def layers() -> list[set[str]]:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     (contract,) = (c for c in settings["tool"]["importlinter"]["contracts"] if c["type"] == "layers")
     return [set(re.findall(r"\w+", layer)) for layer in reversed(contract["layers"])]
@@ -33,9 +33,8 @@ def test_the_table_of_rooms_names_the_rooms_that_there_are() -> None:
 
 
 def test_the_table_puts_every_room_on_the_floor_of_its_layer() -> None:
-    layers = _layers()
     assert {room: floor for floor, room in _table()} == {
-        room: floor for floor, rooms in enumerate(layers) for room in rooms if room in {name for _, name in _table()}
+        room: floor for floor, rooms in enumerate(layers()) for room in rooms if room in {name for _, name in _table()}
     }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from devprof.native.facts import torch_facts
+from devprof.native.facts import include_dir, torch_facts
 from tests.native.test_stacks_and_ring import BRIDGE, SECONDS, built, ran
 
 SOURCES = [BRIDGE / "block.cpp", BRIDGE / "demand.cpp", Path(__file__).with_name("block_and_demand.cpp")]
@@ -20,7 +20,7 @@ def driver(folder: Path, sanitizer: str) -> Path:
     torch = torch_facts()
     if torch is None or not torch.has_kineto:
         pytest.skip("needs a torch with Kineto's headers")
-    return built(folder, sanitizer, SOURCES, [BRIDGE, BRIDGE / "include"], torch.include_dirs)
+    return built(folder, sanitizer, SOURCES, [BRIDGE, include_dir()], torch.include_dirs)
 
 
 def test_random_blocks_are_read_within_their_memory_and_what_cannot_be_copied_is_refused(tmp_path: Path) -> None:

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from devprof.native.facts import compiler
+from devprof.native.facts import compiler, include_dir
 
 ROOT = Path(__file__).parents[2]
 SECONDS = os.environ.get("DEVPROF_FUZZ_S", "2")
 BRIDGE, DEVICE = ROOT / "devprof/torch/csrc", ROOT / "plugins/openreg_sim/openreg_sim/csrc"
 SOURCES = [BRIDGE / "stacks.cpp", BRIDGE / "interrupt.cpp", Path(__file__).with_name("stacks_and_ring.cpp")]
-INCLUDES = [BRIDGE, BRIDGE / "include", DEVICE]
+INCLUDES = [BRIDGE, include_dir(), DEVICE]
 
 
 def built(
