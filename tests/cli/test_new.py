@@ -94,6 +94,7 @@ NOT_IN_THE_FAKE = {
     "workload with graph(name, n)",
     "workload with allocate(n_bytes) and free(handle)",
     "workload with fail()",
+    "plugin that hands over while it records (flush_trace)",
 }
 TOLD = "plugin that is told of each op (CorrelationAccess other than READ)"
 STUBS = "plugin with stubs for torch's legacy profiler"
