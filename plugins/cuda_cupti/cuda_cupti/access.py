@@ -9,12 +9,14 @@ from functools import cache
 
 from cuda_cupti.binding import Cupti, functions_of
 from cuda_cupti.devices import DeviceFacts
-from cuda_cupti.discovery import Found, find_libcupti, loaded_copies, packages
+from cuda_cupti.discovery import LOADED, PATH_VARIABLE, Found, find_libcupti, loaded_copies, packages
 from cuda_cupti.driver import Driver, load_driver
 from cuda_cupti.errors import CudaUnavailableError
 from cuda_cupti.layouts import FIELDS, Layout, expected, release_of
 
 __all__ = ["Access", "calibrated", "facts_of", "open_cupti", "release_text"]
+
+_OLDEST_MAJOR = 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,9 +59,10 @@ def open_cupti() -> Access:
 @cache  # a failure is not kept: a driver may come, another profiler may go
 def _open() -> tuple[Access, int]:
     driver = load_driver()
-    found = find_libcupti()
+    _check_driver(driver)
+    found = find_libcupti(driver.major)
+    driver.start()  # before the releases are compared: where it shows no GPU, that is what there is to say
     _check_release(driver, found)
-    driver.start()
     try:
         library = ctypes.CDLL(found.path)  # not PyDLL: a call must drop the GIL
     except OSError as error:
@@ -118,17 +121,38 @@ def facts_of(access: Access) -> dict[str, str]:
     }
 
 
+def _check_driver(driver: Driver) -> None:
+    """Refuse a driver that no libcupti which devprof can use works with.
+
+    Raises:
+        CudaUnavailableError: it is too old.
+    """
+    if 0 < driver.major < _OLDEST_MAJOR:
+        raise CudaUnavailableError(
+            f"CUDA tracing is off: the driver is too old, it supports CUDA {driver.release}. Install a newer driver (570 or "
+            "later, that of CUDA 12.8)."
+        )
+
+
 def _check_release(driver: Driver, found: Found) -> None:
     """Refuse a library for a newer major release of CUDA before anything of it is called.
 
     Raises:
         CudaUnavailableError: the driver is too old for the file.
     """
-    if driver.version and found.major > driver.version // 1000:
-        supported = driver.version // 1000
-        package = f"nvidia-cuda-cupti<{supported + 1}" if supported > 12 else f"nvidia-cuda-cupti-cu{supported}"
-        raise CudaUnavailableError(
-            f"CUDA tracing is off: the driver is too old for CUPTI {found.major} ({found.path}): it supports CUDA "
-            f"{driver.release}. Install a newer driver (580 or later for CUDA 13), or the packages of CUDA "
-            f"{supported} (`{package}`)."
-        )
+    if found.fits(driver.major):
+        return
+    raise CudaUnavailableError(
+        f"CUDA tracing is off: the driver is too old for CUPTI {found.major} ({found.path}, {found.how}): it supports CUDA "
+        f"{driver.release}. Install a newer driver (580 or later for CUDA 13), or {_older(found, driver.major)}."
+    )
+
+
+def _older(found: Found, major: int) -> str:
+    """Return how to get a libcupti of an older CUDA release in the place of a file."""
+    if found.how == LOADED:
+        return f"of what has loaded that file the build for CUDA {major}"
+    if found.how == PATH_VARIABLE:
+        return f"name a libcupti of CUDA {major} in {PATH_VARIABLE}"
+    package = f"nvidia-cuda-cupti<{major + 1}" if major > _OLDEST_MAJOR else f"nvidia-cuda-cupti-cu{major}"
+    return f"the packages of CUDA {major} (`pip install '{package}'`)"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import importlib.metadata
+import logging
 import os
 import re
 import sys
@@ -16,11 +17,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from cuda_cupti.errors import CudaUnavailableError
+from cuda_cupti.elf import soname
+from cuda_cupti.errors import CudaUnavailableError, NoLibraryError
 
-__all__ = ["PATH_VARIABLE", "Found", "find_libcupti", "loaded_copies", "packages"]
+__all__ = ["LOADED", "PATH_VARIABLE", "Found", "find_libcupti", "loaded_copies", "packages"]
+
+log = logging.getLogger("devprof.cuda_cupti")
 
 PATH_VARIABLE = "DEVPROF_LIBCUPTI"
+LOADED = "loaded already"
+"""How a copy was found that something else loaded."""
 _SONAMES = ("libcupti.so.13", "libcupti.so.12")
 _NAME = re.compile(r"libcupti\.so(\.[0-9.]+)?$")
 _MAPS = Path("/proc/self/maps")
@@ -40,21 +46,34 @@ class Found:
 
     @property
     def major(self) -> int:
-        """The CUDA major release that the file's name tells, 0 where it tells none."""
-        for path in (self.path, os.path.realpath(self.path)):
-            if match := re.search(r"libcupti\.so\.(\d\d)(\.|$)", path):
+        """The CUDA major release that the library says it is of, else the file's name; 0 where neither tells."""
+        said = soname(self.path) if os.sep in self.path else ""  # a bare name is no file of the current folder
+        for name in (said, self.path, os.path.realpath(self.path)):
+            if match := re.search(r"libcupti\.so\.(\d\d)(\.|$)", name):
                 return int(match.group(1))
         return 0
 
+    def fits(self, driver_major: int) -> bool:
+        """Say whether a driver of a CUDA major release can work with it, as far as that is known; 0: any driver."""
+        return not driver_major or self.major <= driver_major
 
-def find_libcupti() -> Found:
+
+def find_libcupti(driver_major: int = 0) -> Found:
     """Find the libcupti to use. Only where the driver is there: looking may load the file, though it calls nothing in it.
 
-    In this order: what ``DEVPROF_LIBCUPTI`` names, a copy that is loaded, what cuda-pathfinder finds, the folders of NVIDIA's
-    wheels on `sys.path`, a CUDA toolkit, the loader's own path.
+    In this order: what ``DEVPROF_LIBCUPTI`` names, a copy that is loaded, the folders of NVIDIA's wheels on `sys.path`, what
+    cuda-pathfinder finds, a CUDA toolkit, the loader's own path. Of those that are not loaded yet, the first that the driver
+    can work with.
+
+    Args:
+        driver_major: the CUDA major release of the driver; 0: not known, so that every file fits.
+
+    Returns:
+        The file; one that is too new for the driver only where it is named, loaded, or nothing else is there.
 
     Raises:
-        CudaUnavailableError: there is none, or not the one that was named, or another one is loaded.
+        CudaUnavailableError: it is not the one that was named, or another one is loaded.
+        NoLibraryError: there is none.
     """
     loaded = loaded_copies()
     if named := os.environ.get(PATH_VARIABLE, ""):
@@ -62,14 +81,20 @@ def find_libcupti() -> Found:
     if len(loaded) > 1:
         raise CudaUnavailableError(_several(loaded))
     if loaded:
-        return Found(loaded[0], "loaded already")
-    found = next(_candidates(), None)
-    if found is None:
-        raise CudaUnavailableError(
-            "CUDA tracing is off: there is a driver, and no libcupti. Install it (`pip install nvidia-cuda-cupti`, or "
-            f"`nvidia-cuda-cupti-cu12` for CUDA 12), or name the file in {PATH_VARIABLE}."
+        return Found(loaded[0], LOADED)
+    too_new: Found | None = None
+    for found in _candidates(driver_major):
+        # cuda-pathfinder loads what it finds, and then there cannot be another one
+        if found.fits(driver_major) or loaded_copies():
+            return found
+        too_new = too_new or found
+    if too_new is None:
+        wheel = "nvidia-cuda-cupti-cu12" if driver_major == 12 else "nvidia-cuda-cupti"
+        raise NoLibraryError(
+            f"CUDA tracing is off: there is a driver, and no libcupti. Install it (`pip install {wheel}`), or name the file in "
+            f"{PATH_VARIABLE}."
         )
-    return found
+    return too_new
 
 
 def loaded_copies() -> list[str]:
@@ -94,11 +119,11 @@ def packages() -> dict[str, str]:
     return found
 
 
-def _named(path: str, loaded: list[str]) -> Found:
-    if not Path(path).is_file():
-        raise CudaUnavailableError(
-            f"{PATH_VARIABLE} is {path!r}, and there is no such file; expected the path of libcupti.so"
-        )
+def _named(name: str, loaded: list[str]) -> Found:
+    path = str(Path(name).absolute())  # the loader would look for a bare name in folders of its own
+    if not _is_file(Path(path)):
+        what = "that is a directory" if Path(path).is_dir() else "there is no such file"
+        raise CudaUnavailableError(f"{PATH_VARIABLE} is {name!r}, and {what}; expected the path of libcupti.so")
     others = [other for other in loaded if other != os.path.realpath(path)]
     if others:
         raise CudaUnavailableError(
@@ -115,31 +140,44 @@ def _several(loaded: list[str]) -> str:
     )
 
 
-def _candidates() -> Iterator[Found]:
-    yield from _of_pathfinder()
-    for folder in (Path(entry) for entry in sys.path if entry):
+def _candidates(driver_major: int) -> Iterator[Found]:
+    for folder in (Path(entry) for entry in sys.path if isinstance(entry, str) and entry):
         for inside in ("nvidia/cu13/lib", "nvidia/cuda_cupti/lib"):
             yield from _in_folder(folder / inside, f"NVIDIA's wheel in {folder}")
+    yield from _of_pathfinder()
     toolkits = [os.environ.get("CUDA_HOME", ""), os.environ.get("CUDA_PATH", ""), "/usr/local/cuda"]
     for toolkit in filter(None, toolkits):
         yield from _in_folder(Path(toolkit) / "extras/CUPTI/lib64", f"the CUDA toolkit in {toolkit}")
-    yield from (Found(name, "the loader's path") for name in _SONAMES if _loader_has(name))
+    for found in (Found(name, "the loader's path") for name in _SONAMES):
+        if found.fits(driver_major) and _loader_has(found.path):  # to ask the loader is to load
+            yield found
 
 
 def _of_pathfinder() -> Iterator[Found]:
     try:
         finder = importlib.import_module("cuda.pathfinder")
         path = finder.load_nvidia_dynamic_lib("cupti").abs_path
-    except Exception:  # noqa: BLE001  # not installed, finds nothing, or fails as its release does: there are other ways
+    except ImportError:
+        return
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001  # it finds nothing, or fails as its release does: there are other ways
+        level = logging.INFO if isinstance(error, Exception) else logging.WARNING
+        log.log(level, "cuda-pathfinder gave no libcupti: %s: %s", type(error).__name__, error)
         return
     if path:
         yield Found(str(path), "cuda-pathfinder")
 
 
 def _in_folder(folder: Path, how: str) -> Iterator[Found]:
-    for soname in _SONAMES:
-        if (folder / soname).is_file():
-            yield Found(str(folder / soname), how)
+    yield from (Found(str(folder / name), how) for name in _SONAMES if _is_file(folder / name))
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a folder that this user may not look into
+        return False
 
 
 def _loader_has(soname: str) -> bool:

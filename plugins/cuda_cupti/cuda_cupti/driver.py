@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from cuda_cupti.devices import DeviceFacts
-from cuda_cupti.errors import CudaUnavailableError, NoDriverError
+from cuda_cupti.errors import CudaUnavailableError, NoDriverError, NothingToTraceError
 
 __all__ = ["PROTOTYPES", "Driver", "load_driver"]
 
@@ -58,13 +58,29 @@ _ATTRIBUTES = {
 }
 """`CUdevice_attribute` of each fact."""
 
+_NO_GPU = 100  # CUDA_ERROR_NO_DEVICE
+
 _START_ADVICE = {
     3: "CUDA was started before a fork, and does not work in the child. Start children with multiprocessing's 'spawn'.",
-    100: "The driver shows no GPU. Look at CUDA_VISIBLE_DEVICES and `nvidia-smi`; a container needs GPU access.",
+    34: (
+        "The libcuda.so.1 that was loaded is the CUDA toolkit's stub, for linking only. Take its folder (lib64/stubs) out of "
+        "LD_LIBRARY_PATH, so that the driver's own is found."
+    ),
+    46: "The GPU is taken, or closed to programs. `nvidia-smi -q -d COMPUTE,PIDS` shows its compute mode and who uses it.",
+    _NO_GPU: "The driver shows no GPU. Look at CUDA_VISIBLE_DEVICES and `nvidia-smi`; a container needs GPU access.",
+    101: "A GPU that was asked for is not valid. Compare CUDA_VISIBLE_DEVICES with `nvidia-smi -L`, MIG instances included.",
+    304: "The system refused the driver. See that this user may open /dev/nvidia*; a container needs GPU access.",
+    500: "The driver's library lacks functions, so it is not whole or not NVIDIA's. Install the driver again.",
+    802: (
+        "The system is not ready for CUDA yet. On machines with NVSwitch start the fabric manager of the driver's release "
+        "(`systemctl status nvidia-fabricmanager`), and try again."
+    ),
     803: "The driver's kernel module and its libraries are of different releases. Reboot, or load the matching module.",
     804: "The compatibility package does not support this GPU. Take its folder out of LD_LIBRARY_PATH.",
+    805: "The MPS server cannot be reached. Start it, or take CUDA_MPS_PIPE_DIRECTORY out of the environment.",
     999: "The driver failed to start. `nvidia-smi` and the system's log say more.",
 }
+_OTHER_ADVICE = "See that `nvidia-smi` works, then that a small CUDA program does."
 
 
 class Driver:
@@ -80,19 +96,24 @@ class Driver:
     @property
     def release(self) -> str:
         """The newest CUDA release that the driver supports, such as ``"13.0"``."""
-        return f"{self.version // 1000}.{self.version % 1000 // 10}"
+        return f"{self.major}.{self.version % 1000 // 10}"
+
+    @property
+    def major(self) -> int:
+        """The newest major CUDA release that the driver supports, 0 where it does not say."""
+        return self.version // 1000
 
     def start(self) -> None:
         """Start the driver in this process, as every use of CUDA does.
 
         Raises:
-            CudaUnavailableError: it does not start, or shows no GPU.
+            NothingToTraceError: it shows no GPU.
+            CudaUnavailableError: it does not start.
         """
         if code := self._attempt("cuInit", 0):
-            advice = _START_ADVICE.get(code, "")
-            raise CudaUnavailableError(
-                f"CUDA tracing is off: the driver answered {self.describe(code)}. {advice}".strip()
-            )
+            kind = NothingToTraceError if code == _NO_GPU else CudaUnavailableError
+            advice = _START_ADVICE.get(code, _OTHER_ADVICE)
+            raise kind(f"CUDA tracing is off: the driver answered {self.describe(code)}. {advice}")
 
     def devices(self) -> dict[int, DeviceFacts]:
         """Return the GPUs that this process may use, by their index. Needs `start`."""
@@ -173,7 +194,7 @@ def load_driver() -> Driver:
     try:
         library = c.CDLL("libcuda.so.1")
     except OSError as error:
-        raise NoDriverError from error
+        raise NoDriverError(str(error)) from error
     return Driver(
         {name: of((name, library)) for name, of in PROTOTYPES.items() if getattr(library, name, None) is not None}
     )

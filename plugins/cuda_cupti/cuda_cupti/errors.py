@@ -9,12 +9,14 @@ from collections.abc import Mapping
 
 from devprof.errors import CaptureError
 
-__all__ = ["NO_DRIVER", "CudaUnavailableError", "CuptiError", "NoDriverError", "advice_for"]
-
-NO_DRIVER = (
-    "CUDA tracing is off: no NVIDIA driver here (libcuda.so.1 not found). In a container start it with GPU access (for Docker "
-    "`--gpus all`)."
-)
+__all__ = [
+    "CudaUnavailableError",
+    "CuptiError",
+    "NoDriverError",
+    "NoLibraryError",
+    "NothingToTraceError",
+    "advice_for",
+]
 
 _OTHER_PROFILER = (
     "Another profiler holds CUPTI in this process, perhaps Nsight, compute-sanitizer, cuda-gdb or a framework's profiler. Stop "
@@ -44,7 +46,10 @@ _ADVICE: Mapping[int, str] = {
     43: _UNSUPPORTED.format("this MIG configuration"),
     44: _UNSUPPORTED.format("GPUs in SLI mode"),
     45: _UNSUPPORTED.format("this GPU under WSL"),
-    999: "CUPTI cannot reach the driver. " + NO_DRIVER,
+    999: (
+        "CUPTI failed and does not say why; mostly it cannot work with this driver. See that `nvidia-smi` works, and use the "
+        "libcupti of the driver's CUDA release, or an older one."
+    ),
 }
 
 
@@ -52,11 +57,30 @@ class CudaUnavailableError(CaptureError):
     """CUDA cannot be traced here or now; the message says why, and what to do."""
 
 
-class NoDriverError(CudaUnavailableError):
-    """There is no NVIDIA driver here, so nothing that could be traced either."""
+class NothingToTraceError(CudaUnavailableError):
+    """What CUDA cannot do without is not here: a driver, a GPU, or libcupti. Only who asked for CUDA misses it."""
 
-    def __init__(self) -> None:
-        super().__init__(NO_DRIVER)
+
+class NoDriverError(NothingToTraceError):
+    """There is no NVIDIA driver here.
+
+    Attributes:
+        said: why its library does not load, in the loader's words.
+    """
+
+    def __init__(self, said: str) -> None:
+        super().__init__(
+            f"CUDA tracing is off: no NVIDIA driver here ({said}). In a container start it with GPU access (for Docker "
+            "`--gpus all`)."
+        )
+        self.said = said
+
+    def __reduce__(self) -> tuple[type[NoDriverError], tuple[str]]:
+        return type(self), (self.said,)
+
+
+class NoLibraryError(NothingToTraceError):
+    """There is a driver, and no libcupti."""
 
 
 class CuptiError(CaptureError):

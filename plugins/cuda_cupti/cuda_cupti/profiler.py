@@ -16,7 +16,7 @@ from cuda_cupti.coexistence import check_alone, probe_subscription
 from cuda_cupti.collector import Collector, c_string
 from cuda_cupti.decode import TextAt
 from cuda_cupti.delivery import Delivery
-from cuda_cupti.errors import CudaUnavailableError, CuptiError, NoDriverError
+from cuda_cupti.errors import CudaUnavailableError, CuptiError, NoLibraryError, NothingToTraceError
 from cuda_cupti.external_ids import OP_KIND, USER_KIND
 from cuda_cupti.layouts import ActivityKind
 from cuda_cupti.selection import AVAILABLE, kinds_for, wanted_types
@@ -94,16 +94,18 @@ class CudaProfiler:
         ts_ms: int | None = None,
         duration_ms: int | None = None,
     ) -> CudaProfilerSession | None:
-        """Open CUPTI and make the session of one capture; None where nobody asked for CUDA and there is no driver.
+        """Open CUPTI and make the session of one capture; None where nobody asked for CUDA and there is nothing to trace.
 
         Raises:
             CudaUnavailableError, CuptiError: CUDA cannot be traced now; devprof says why.
         """
         try:
             source = self._source()
-        except NoDriverError as error:
+        except NothingToTraceError as error:
             if config.named:
                 raise
+            if isinstance(error, NoLibraryError):
+                _warn_once(str(error))  # beside a driver the plugin was meant to work
             log.info("%s", error)
             return None
         source.is_alone(config.host)
@@ -251,6 +253,11 @@ def _clock_notes(clocks: Sequence[ClockReading]) -> list[str]:
 
 def _listed(access: Access) -> str:
     return "; ".join(f"{key}: {value}" for key, value in facts_of(access).items())
+
+
+@cache
+def _warn_once(text: str) -> None:
+    log.warning("%s", text)
 
 
 @cache

@@ -6,7 +6,8 @@ import ctypes as c
 import threading
 from typing import Any
 
-from cuda_cupti.errors import NoDriverError
+from cuda_cupti.driver import load_driver
+from cuda_cupti.errors import CudaUnavailableError
 
 __all__ = ["Workload"]
 
@@ -34,15 +35,13 @@ class Workload:
         """Start the driver, and take the primary context of every GPU, two at most.
 
         Raises:
-            NoDriverError: there is no driver.
+            CudaUnavailableError: there is no driver, it does not start, or it is not whole; the message says what to do.
             RuntimeError: the driver refuses.
         """
-        try:
-            self._cuda = c.CDLL("libcuda.so.1")
-        except OSError as error:
-            raise NoDriverError from error
+        self._driver = load_driver()
+        self._driver.start()
+        self._cuda = c.CDLL("libcuda.so.1")
         self._calls, self._fails = 0, False
-        self._call("cuInit", 0)
         count = c.c_int()
         self._call("cuDeviceGetCount", c.byref(count))
         self.devices = min(count.value, 2)
@@ -140,5 +139,9 @@ class Workload:
 
     def _call(self, function: str, *arguments: Any) -> None:
         self._calls += 1
-        if code := getattr(self._cuda, function)(*arguments):
-            raise RuntimeError(f"{function} answered {code}")
+        try:
+            of_driver = getattr(self._cuda, function)
+        except AttributeError as error:
+            raise CudaUnavailableError(f"the driver's library has no {function}; install the driver again") from error
+        if code := of_driver(*arguments):
+            raise RuntimeError(f"{function} answered {self._driver.describe(code)}")

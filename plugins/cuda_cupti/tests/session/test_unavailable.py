@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,24 +18,36 @@ import pytest
 from cuda_cupti import access, coexistence, discovery
 from cuda_cupti.access import calibrated, open_cupti
 from cuda_cupti.binding import Cupti
-from cuda_cupti.discovery import Found, find_libcupti
+from cuda_cupti.discovery import Found
 from cuda_cupti.driver import Driver
-from cuda_cupti.errors import NO_DRIVER, CudaUnavailableError, CuptiError, advice_for
+from cuda_cupti.errors import (
+    CudaUnavailableError,
+    CuptiError,
+    NoDriverError,
+    NoLibraryError,
+    NothingToTraceError,
+    advice_for,
+)
 from cuda_cupti.profiler import CudaProfiler
 from stand_in import StandIn
+
+from devprof.contract import SessionConfig
 
 ROOT = Path(__file__).parents[4]
 
 
-def _has_driver() -> bool:
+def _loader_says() -> str:
+    """Return why the driver's library does not load here, empty where it does."""
     try:
         ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return False
-    return True
+    except OSError as error:
+        return str(error)
+    return ""
 
 
-without_driver = pytest.mark.skipif(_has_driver(), reason="this machine has an NVIDIA driver")
+NO_DRIVER = str(NoDriverError(_loader_says()))
+
+without_driver = pytest.mark.skipif(not _loader_says(), reason="this machine has an NVIDIA driver")
 
 _PROGRAM = """
 import json, pathlib, sys, warnings
@@ -87,7 +100,12 @@ def test_a_message_says_what_failed_what_it_means_and_survives_pickling() -> Non
         "cuptiSubscribe answered 39 (CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED). Another profiler holds CUPTI"
     )
     assert str(error).startswith(expected)
-    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    for one in (error, NoDriverError("libcuda.so.1: file too short")):
+        assert str(pickle.loads(pickle.dumps(one))) == str(one)
+
+
+def test_a_driver_that_does_not_load_is_told_in_the_loaders_words() -> None:
+    assert "no NVIDIA driver here (libcuda.so.1: file too short)" in str(NoDriverError("libcuda.so.1: file too short"))
 
 
 @pytest.mark.parametrize(
@@ -107,126 +125,19 @@ def test_a_message_says_what_failed_what_it_means_and_survives_pickling() -> Non
         (43, "MIG"),
         (44, "SLI"),
         (45, "WSL"),
-        (999, "--gpus all"),
+        (999, "`nvidia-smi`"),
     ],
 )
 def test_every_result_that_a_user_can_do_something_about_says_what(code: int, words: str) -> None:
     assert words in advice_for(code)
 
 
+def test_a_failure_without_a_reason_is_not_told_as_a_missing_driver() -> None:
+    assert "no NVIDIA driver" not in advice_for(999)
+
+
 def test_a_result_that_nobody_knows_is_still_a_message() -> None:
     assert str(CuptiError(12345, "cuptiX")) == "cuptiX answered 12345 (no name known)."
-
-
-# -- finding the file -------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def nothing_loaded(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    monkeypatch.setattr(discovery, "loaded_copies", list)
-    monkeypatch.setattr(discovery, "_of_pathfinder", lambda: iter(()))
-    monkeypatch.delenv(discovery.PATH_VARIABLE, raising=False)
-    for variable in ("CUDA_HOME", "CUDA_PATH"):
-        monkeypatch.delenv(variable, raising=False)
-    return monkeypatch
-
-
-def _wheel(folder: Path, inside: str = "nvidia/cu13/lib", name: str = "libcupti.so.13") -> Path:
-    path = folder / inside / name
-    path.parent.mkdir(parents=True)
-    path.touch()
-    return path
-
-
-def test_the_file_that_the_variable_names_goes_first(tmp_path: Path, nothing_loaded: pytest.MonkeyPatch) -> None:
-    named, other = _wheel(tmp_path / "a"), _wheel(tmp_path / "b")
-    nothing_loaded.syspath_prepend(str(tmp_path / "b"))
-    nothing_loaded.setenv("DEVPROF_LIBCUPTI", str(named))
-    assert find_libcupti() == Found(str(named), "DEVPROF_LIBCUPTI")
-    nothing_loaded.delenv("DEVPROF_LIBCUPTI")
-    assert find_libcupti() == Found(str(other), f"NVIDIA's wheel in {tmp_path / 'b'}")
-
-
-def test_a_variable_that_names_nothing_or_a_second_copy_is_refused(
-    tmp_path: Path, nothing_loaded: pytest.MonkeyPatch
-) -> None:
-    nothing_loaded.setenv("DEVPROF_LIBCUPTI", str(tmp_path / "none.so"))
-    with pytest.raises(CudaUnavailableError, match="there is no such file"):
-        find_libcupti()
-    nothing_loaded.setenv("DEVPROF_LIBCUPTI", str(_wheel(tmp_path)))
-    nothing_loaded.setattr(discovery, "loaded_copies", lambda: ["/other/libcupti.so.13"])
-    with pytest.raises(CudaUnavailableError, match=r"/other/libcupti\.so\.13 is loaded already"):
-        find_libcupti()
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "said"),
-    [
-        ("libcupti.so.13", b"no library", r"libcupti\.so\.13 \(DEVPROF_LIBCUPTI\) cannot be loaded"),
-        ("libcupti.so.13", b"", r"cannot be loaded"),
-        ("libcupti.so.14", b"", r"too old for CUPTI 14 .*it supports CUDA 13\.0.*`nvidia-cuda-cupti<14`"),
-        ("", None, r"libm\.so\.6 \(DEVPROF_LIBCUPTI\) is no libcupti"),
-    ],
-)
-def test_garbage_for_a_library_is_refused_in_a_sentence(
-    tmp_path: Path,
-    nothing_loaded: pytest.MonkeyPatch,
-    stand_in: StandIn,
-    name: str,
-    content: bytes | None,
-    said: str,
-) -> None:
-    path = tmp_path / name
-    if content is None:
-        ctypes.CDLL("libm.so.6")
-        maps = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
-        path = next(Path(line.split()[-1]) for line in maps if line.endswith("libm.so.6"))
-    else:
-        path.write_bytes(content)
-    nothing_loaded.setattr(access, "load_driver", lambda: Driver(stand_in.driver_functions))
-    nothing_loaded.setenv("DEVPROF_LIBCUPTI", str(path))
-    access._open.cache_clear()
-    with pytest.raises(CudaUnavailableError, match=said):
-        open_cupti()
-
-
-def test_what_is_loaded_already_is_taken_before_anything_else(
-    tmp_path: Path, nothing_loaded: pytest.MonkeyPatch
-) -> None:
-    _wheel(tmp_path)
-    nothing_loaded.syspath_prepend(str(tmp_path))
-    nothing_loaded.setattr(discovery, "loaded_copies", lambda: ["/torchs/libcupti.so.13"])
-    assert find_libcupti() == Found("/torchs/libcupti.so.13", "loaded already")
-    nothing_loaded.setattr(discovery, "loaded_copies", lambda: ["/a/libcupti.so.13", "/b/libcupti.so.13"])
-    with pytest.raises(CudaUnavailableError, match="2 copies of libcupti are loaded"):
-        find_libcupti()
-
-
-def test_a_toolkit_and_the_wheel_of_cuda_12_are_found(tmp_path: Path, nothing_loaded: pytest.MonkeyPatch) -> None:
-    toolkit = _wheel(tmp_path / "cuda", "extras/CUPTI/lib64")
-    nothing_loaded.setenv("CUDA_HOME", str(tmp_path / "cuda"))
-    nothing_loaded.setattr(sys, "path", [])
-    assert find_libcupti().path == str(toolkit)
-    wheel = _wheel(tmp_path / "site", "nvidia/cuda_cupti/lib", "libcupti.so.12")
-    nothing_loaded.setattr(sys, "path", [str(tmp_path / "site")])
-    assert (find_libcupti().path, find_libcupti().major) == (str(wheel), 12)
-
-
-def test_copies_are_told_by_their_files_and_not_by_their_mappings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    maps = tmp_path / "maps"
-    files = (
-        "/a b/libcupti.so.2025.3.1",
-        "/a b/libcupti.so.2025.3.1",
-        "/x/libcupti.so.13 (deleted)",
-        "/x/libcupti_h.so",
-        "[heap]",
-    )
-    lines = [f"7f0{i}000-7f0{i}fff r-xp 0000 08:01 {i}   {file}" for i, file in enumerate(files)]
-    maps.write_text("\n".join([*lines, "7f-8f rw-p 0000 00:00 0"]))
-    monkeypatch.setattr(discovery, "_MAPS", maps)
-    assert discovery.loaded_copies() == ["/a b/libcupti.so.2025.3.1", "/x/libcupti.so.13"]
 
 
 # -- opening it -------------------------------------------------------------------------------------------------------
@@ -236,7 +147,7 @@ def test_copies_are_told_by_their_files_and_not_by_their_mappings(
 def opening(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> StandIn:
     monkeypatch.setattr(access, "_open", access._open.__wrapped__)
     monkeypatch.setattr(access, "load_driver", lambda: Driver(stand_in.driver_functions))
-    monkeypatch.setattr(access, "find_libcupti", lambda: Found("/x/libcupti.so.13", "a test"))
+    monkeypatch.setattr(access, "find_libcupti", lambda driver_major: Found("/x/libcupti.so.13", "a test"))
     monkeypatch.setattr(access, "functions_of", lambda library: stand_in.functions)
     monkeypatch.setattr(access, "loaded_copies", lambda: ["/x/libcupti.so.13"])
     monkeypatch.setattr(access.ctypes, "CDLL", lambda path: path)
@@ -252,7 +163,20 @@ def test_opening_asks_the_driver_before_anything_of_cupti_is_called(opening: Sta
 
 @pytest.mark.parametrize(
     ("code", "words"),
-    [(100, "shows no GPU"), (3, "before a fork"), (803, "different releases"), (999, "failed to start")],
+    [
+        (3, "before a fork"),
+        (34, "stub, for linking only.*LD_LIBRARY_PATH"),
+        (46, "nvidia-smi -q -d COMPUTE"),
+        (100, "shows no GPU"),
+        (101, "Compare CUDA_VISIBLE_DEVICES"),
+        (304, "/dev/nvidia"),
+        (500, "lacks functions.*Install the driver again"),
+        (802, "fabric manager"),
+        (803, "different releases"),
+        (805, "MPS"),
+        (999, "failed to start"),
+        (12345, r"\(12345\)\. See that `nvidia-smi` works"),
+    ],
 )
 def test_a_driver_that_does_not_start_is_the_cause_and_cupti_is_not_called(
     opening: StandIn, code: int, words: str
@@ -263,13 +187,134 @@ def test_a_driver_that_does_not_start_is_the_cause_and_cupti_is_not_called(
     assert [name for name, _ in opening.log if name.startswith("cupti")] == []
 
 
+@pytest.mark.parametrize(
+    ("how", "remedy"),
+    [
+        ("a wheel", r"the packages of CUDA 13 \(`pip install 'nvidia-cuda-cupti<14'`\)"),
+        (discovery.LOADED, "of what has loaded that file the build for CUDA 13"),
+        (discovery.PATH_VARIABLE, "name a libcupti of CUDA 13 in DEVPROF_LIBCUPTI"),
+    ],
+)
 def test_a_driver_older_than_the_library_is_refused_before_it_is_called(
-    opening: StandIn, monkeypatch: pytest.MonkeyPatch
+    opening: StandIn, monkeypatch: pytest.MonkeyPatch, how: str, remedy: str
 ) -> None:
-    monkeypatch.setattr(access, "find_libcupti", lambda: Found("/x/libcupti.so.14", "a test"))
-    with pytest.raises(CudaUnavailableError, match=r"too old for CUPTI 14 .* supports CUDA 13\.0"):
+    monkeypatch.setattr(access, "find_libcupti", lambda driver_major: Found("/x/libcupti.so.14", how))
+    said = rf"too old for CUPTI 14 .* supports CUDA 13\.0\. Install a newer driver .*, or {remedy}\."
+    with pytest.raises(CudaUnavailableError, match=said):
         open_cupti()
     assert [name for name, _ in opening.log if name.startswith("cupti")] == []
+
+
+def _driver(version: int, start: int = 0) -> Driver:
+    def say_version(found: Any) -> int:
+        found._obj.value = version
+        return 0
+
+    return Driver({"cuDriverGetVersion": say_version, "cuInit": lambda flags: start})
+
+
+def test_a_driver_of_cuda_11_is_told_to_be_renewed_and_no_package_is_advised(
+    opening: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access, "load_driver", lambda: _driver(11040))
+    with pytest.raises(CudaUnavailableError, match=r"supports CUDA 11\.4\. Install a newer driver") as raised:
+        open_cupti()
+    assert "nvidia-cuda-cupti" not in str(raised.value)
+
+
+def test_the_library_is_looked_for_by_the_release_of_the_driver(
+    opening: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    monkeypatch.setattr(access, "load_driver", lambda: _driver(12080))
+    monkeypatch.setattr(
+        access, "find_libcupti", lambda major: asked.append(major) or Found("/x/libcupti.so.12", "a test")
+    )
+    open_cupti()
+    assert asked == [12]
+
+
+def test_a_driver_without_a_gpu_is_the_cause_also_where_it_is_too_old(
+    opening: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access, "load_driver", lambda: _driver(12080, start=100))
+    with pytest.raises(NothingToTraceError, match="shows no GPU"):
+        open_cupti()
+
+
+# -- who asked for it -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "sits_out"),
+    [
+        (NoDriverError("not found"), True),
+        (NothingToTraceError("no GPU"), True),
+        (NoLibraryError("no libcupti"), True),
+        (CudaUnavailableError("the driver is too old"), False),
+        (CuptiError(999, "cuptiGetVersion"), False),
+    ],
+)
+def test_the_plugin_sits_out_where_there_is_nothing_to_trace_and_nobody_named_it(
+    error: Exception, sits_out: bool
+) -> None:
+    def fail() -> Any:
+        raise error
+
+    plugin = CudaProfiler(fail)
+    with pytest.raises(type(error)):
+        plugin.configure(plugin.available_activities(), SessionConfig(host="python", named=True))
+    with nullcontext() if sits_out else pytest.raises(type(error)):
+        assert plugin.configure(plugin.available_activities(), SessionConfig(host="python")) is None
+
+
+def test_a_driver_without_libcupti_gets_one_word_and_a_machine_without_a_gpu_none(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    errors = iter([NoLibraryError("no libcupti, once"), NoLibraryError("no libcupti, once"), NoDriverError("none")])
+
+    def fail() -> Any:
+        raise next(errors)
+
+    plugin = CudaProfiler(fail)
+    for _ in range(3):
+        plugin.configure(plugin.available_activities(), SessionConfig(host="python"))
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == ["no libcupti, once"]
+
+
+# -- copies, and garbage ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("libcupti.so.13", b"no library", r"libcupti\.so\.13 \(DEVPROF_LIBCUPTI\) cannot be loaded"),
+        ("libcupti.so.13", b"", r"cannot be loaded"),
+        ("libcupti.so.14", b"", r"too old for CUPTI 14 .*it supports CUDA 13\.0.*name a libcupti of CUDA 13"),
+        ("", None, r"libm\.so\.6 \(DEVPROF_LIBCUPTI\) is no libcupti"),
+    ],
+)
+def test_garbage_for_a_library_is_refused_in_a_sentence(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    stand_in: StandIn,
+    name: str,
+    content: bytes | None,
+    said: str,
+) -> None:
+    path = tmp_path / name
+    if content is None:
+        ctypes.CDLL("libm.so.6")
+        maps = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
+        path = next(Path(line.split()[-1]) for line in maps if line.endswith("libm.so.6"))
+    else:
+        path.write_bytes(content)
+    monkeypatch.setattr(discovery, "loaded_copies", list)
+    monkeypatch.setattr(access, "load_driver", lambda: Driver(stand_in.driver_functions))
+    monkeypatch.setenv("DEVPROF_LIBCUPTI", str(path))
+    access._open.cache_clear()
+    with pytest.raises(CudaUnavailableError, match=said):
+        open_cupti()
 
 
 def test_a_second_copy_in_the_process_is_refused(opening: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
