@@ -1,4 +1,7 @@
-"""What ``devprof doctor`` says of CUDA here: driver, library, whether they fit, who may profile, and who else is there."""
+"""What ``devprof doctor`` says of CUDA here: driver, library, whether they fit, who may profile, and who else is there.
+
+It says that tracing is ready only after it has recorded for a moment, as a session does.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cuda_cupti.access import Access, open_cupti, release_text
-from cuda_cupti.coexistence import check_alone, probe_subscription
+from cuda_cupti.coexistence import check_alone
 from cuda_cupti.discovery import loaded_copies, packages
 from cuda_cupti.errors import CudaUnavailableError, CuptiError, NoDriverError
 from cuda_cupti.layouts import release_of
+from cuda_cupti.profiler import CudaProfiler
+from devprof.contract import SessionConfig
+from devprof.model import ActivityType
 
 __all__ = ["doctor_lines"]
 
@@ -26,9 +32,7 @@ def doctor_lines() -> Iterator[str]:
         yield f"libcupti: {access.cupti.path} ({access.found.how}), {release_text(access.cupti.version)}"
         yield from (f"GPU {index}: {facts.name}, {facts.uuid}" for index, facts in access.devices.items())
         yield from _doubts(access, installed)
-        check_alone("python")
-        probe_subscription(access.cupti)
-        yield "tracing: ready"
+        yield from _trial()
     except NoDriverError as error:
         yield str(error)
         return  # nothing of NVIDIA's is of interest then
@@ -38,6 +42,30 @@ def doctor_lines() -> Iterator[str]:
     yield f"NVIDIA packages: {', '.join(f'{name} {version}' for name, version in installed.items()) or 'none'}"
     if (restricted := restriction()) is not None:
         yield f"profiling by users other than the administrator: {'restricted' if restricted else 'allowed'}{_WHERE}"
+
+
+def _trial() -> Iterator[str]:
+    """Record nothing for a moment, and give everything back; yield what came of it.
+
+    Raises:
+        CudaUnavailableError, CuptiError: it cannot be done, or somebody else records in this process.
+    """
+    check_alone("python")  # first: while another profiler records, nothing of CUPTI is touched
+    profiler = CudaProfiler()
+    types = profiler.available_activities() - {ActivityType.CUDA_SYNC}  # as a session that asks for nothing by name
+    session = profiler.configure(types, SessionConfig(host="python", named=True))
+    if session is None:
+        return
+    try:
+        session.start()
+    except CudaUnavailableError as error:
+        # the session's words without the releases, which stand above
+        raise error.__cause__ if isinstance(error.__cause__, CuptiError) else error from None
+    session.stop()
+    session.get_trace_buffer()
+    said = session.errors()
+    yield from said
+    yield "tracing: ready, but for what is said above" if said else "tracing: ready"
 
 
 def restriction(parameters: Path = _PARAMETERS) -> bool | None:

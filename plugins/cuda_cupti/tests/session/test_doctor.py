@@ -7,13 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cuda_cupti import doctor, plugin
-from cuda_cupti.errors import NO_DRIVER, CudaUnavailableError, NoDriverError
+from cuda_cupti import coexistence, doctor, plugin, profiler
+from cuda_cupti.capture import Client
+from cuda_cupti.errors import CudaUnavailableError, CuptiError, NoDriverError, NothingToTraceError
+from cuda_cupti.layouts import ActivityKind
 
 
 @pytest.fixture
-def here(stand_in: Any, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    monkeypatch.setattr(doctor, "open_cupti", stand_in.access)
+def here(client: Client, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    for module in (doctor, profiler):
+        monkeypatch.setattr(module, "open_cupti", lambda: client.access)
+    monkeypatch.setattr(profiler, "_client", lambda access: client)
     monkeypatch.setattr(doctor, "packages", lambda: {"nvidia-cuda-cupti": "13.0.85"})
     monkeypatch.setattr(doctor, "restriction", lambda: False)
     monkeypatch.delitem(sys.modules, "torch", raising=False)
@@ -52,12 +56,88 @@ def test_another_subscriber_is_named_and_no_subscription_stays(here: pytest.Monk
     assert stand_in.subscriber == 0
 
 
+@pytest.mark.parametrize(
+    ("fails", "code", "said"),
+    [
+        ("cuptiGetTimestamp", 15, "cuptiGetTimestamp answered 15"),
+        ("cuptiGetThreadIdType", 999, "cuptiGetThreadIdType answered 999"),
+        ("cuptiActivityRegisterCallbacks", 15, "cuptiActivityRegisterCallbacks answered 15"),
+        (("cuptiActivityEnable", 10), 35, "NVreg_RestrictProfilingToAdminUsers=0"),
+    ],
+)
+def test_what_would_stop_a_session_is_said_and_not_that_tracing_is_ready(
+    here: pytest.MonkeyPatch, stand_in: Any, fails: Any, code: int, said: str
+) -> None:
+    stand_in.fail[fails] = code
+    lines = list(doctor.doctor_lines())
+    assert [line for line in lines if line.startswith("tracing")] == []
+    (line,) = [line for line in lines if said in line]
+    assert "; driver: supports" not in line  # the releases have lines of their own
+    del stand_in.fail[fails]
+    assert "tracing: ready" in list(doctor.doctor_lines())
+
+
+def test_what_the_subscription_for_a_moment_finds_is_said(here: pytest.MonkeyPatch) -> None:
+    def refused(cupti: object) -> None:
+        raise CuptiError(35, "cuptiSubscribe")
+
+    here.setattr(profiler, "probe_subscription", refused)
+    lines = list(doctor.doctor_lines())
+    assert "tracing: ready" not in lines
+    assert any(line.startswith("cuptiSubscribe answered 35") for line in lines)
+
+
+def test_a_kind_that_cannot_be_recorded_is_said_beside_the_rest(here: pytest.MonkeyPatch, stand_in: Any) -> None:
+    stand_in.fail["cuptiActivityEnable", int(ActivityKind.MEMSET)] = 27
+    lines = list(doctor.doctor_lines())
+    assert any(line.startswith("cuptiActivityEnable(MEMSET) answered 27") for line in lines)
+    assert "tracing: ready, but for what is said above" in lines
+
+
+def test_the_doctor_gives_everything_back(here: pytest.MonkeyPatch, client: Client, stand_in: Any) -> None:
+    stand_in.thread_ids = 0
+    assert "tracing: ready" in list(doctor.doctor_lines())
+    assert stand_in.calls["cuptiActivityEnable"] > 0
+    left = (stand_in.enabled, stand_in.subscriber, stand_in.thread_ids, stand_in.attributes[5])
+    assert left == (set(), 0, 0, 0)
+    client.take("another capture")  # nobody has it
+
+
+def test_while_another_profiler_records_nothing_is_touched(here: pytest.MonkeyPatch, stand_in: Any) -> None:
+    here.setattr(coexistence, "_OTHERS", {"a framework's profiler": lambda: True})
+    stand_in.log.clear()
+    lines = list(doctor.doctor_lines())
+    assert any(line.startswith("a framework's profiler records in this process now") for line in lines)
+    assert [name for name, _ in stand_in.log if name.startswith("cupti")] == []
+
+
+def test_while_a_capture_of_ours_records_the_doctor_leaves_it_alone(
+    here: pytest.MonkeyPatch, client: Client, stand_in: Any
+) -> None:
+    capture = object()
+    client.take(capture)
+    assert any("another capture of the plugin records" in line for line in doctor.doctor_lines())
+    assert stand_in.calls["cuptiActivityEnable"] + stand_in.calls["cuptiActivityRegisterCallbacks"] == 0
+    client.give_back(capture)
+
+
 def test_without_a_driver_there_is_one_line(here: pytest.MonkeyPatch) -> None:
+    error = NoDriverError("libcuda.so.1: file too short")
+
     def none() -> object:
-        raise NoDriverError
+        raise error
 
     here.setattr(doctor, "open_cupti", none)
-    assert list(doctor.doctor_lines()) == [NO_DRIVER]
+    assert list(doctor.doctor_lines()) == [str(error)]
+
+
+def test_a_driver_without_a_gpu_is_said_with_the_packages_there_are(here: pytest.MonkeyPatch) -> None:
+    def none() -> object:
+        raise NothingToTraceError("The driver shows no GPU.")
+
+    here.setattr(doctor, "open_cupti", none)
+    lines = list(doctor.doctor_lines())
+    assert (lines[0], "NVIDIA packages: nvidia-cuda-cupti 13.0.85" in lines) == ("The driver shows no GPU.", True)
 
 
 def test_what_is_in_the_way_is_said_with_the_packages_there_are(here: pytest.MonkeyPatch) -> None:
