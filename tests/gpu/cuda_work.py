@@ -19,6 +19,11 @@ extern "C" __global__ void devprof_smem(float* x, int n) {
     __syncthreads();
     if (t < n) x[t] = s[blockDim.x - 1 - t];
 }
+extern "C" __global__ void devprof_spin(long long ns) {
+    long long begun, now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begun));
+    do { asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now)); } while (now - begun < ns);
+}
 """
 
 Ranges = Callable[[str], AbstractContextManager[Any]]
@@ -34,26 +39,42 @@ class CupyWork:
         names = ("devprof_axpy<float>", "devprof_axpy<double>")
         module = cp.RawModule(code=SOURCE, options=("-std=c++11",), name_expressions=names)
         self.f32, self.f64 = (module.get_function(name) for name in names)
-        self.smem = module.get_function("devprof_smem")
+        self.smem, self.spin = module.get_function("devprof_smem"), module.get_function("devprof_spin")
         self.smem.max_dynamic_shared_size_bytes = 65536
         self.x, self.y = cp.zeros(1 << 20, cp.float32), cp.zeros(1 << 20, cp.float64)
         self.streams = [cp.cuda.Stream(non_blocking=True) for _ in range(2)]
         self.host = cp.asnumpy(self.x)
-        with self.streams[0]:
-            self.streams[0].begin_capture()
-            self.kernel(64)
-            self.f64((64,), (128,), (self.y, cp.float64(1.5), cp.int32(1 << 20)))
-            self.graph = self.streams[0].end_capture()
+        # each kernel once: the driver loads it at its first launch, which it may refuse while a stream is captured
         for stream in self.streams:
             with stream:
                 self.kernel(64)
-        self.f64((64,), (128,), (self.y, cp.float64(1.5), cp.int32(1 << 20)))
+        self._double()
         self.smem((1,), (256,), (self.x, cp.int32(256)), shared_mem=65536)
+        self.spin((1,), (1,), (cp.int64(1000),))
+        self.synchronize()
+        with self.streams[0]:
+            self.streams[0].begin_capture()
+            self.kernel(64)
+            self._double()
+            self.graph = self.streams[0].end_capture()
         self.graph.launch(self.streams[0])
         self.synchronize()
 
     def kernel(self, blocks: int = 256, n: int = 1 << 20) -> None:
         self.f32((blocks,), (256,), (self.x, self.cp.float32(1.1), self.cp.int32(n)))
+
+    def _double(self) -> None:
+        self.f64((64,), (128,), (self.y, self.cp.float64(1.5), self.cp.int32(1 << 20)))
+
+    def leave_running(self, ns: int, n: int) -> bool:
+        """Launch a kernel that runs so long, n behind it and n beside it; return whether it still runs."""
+        with self.streams[0]:
+            self.spin((1,), (1,), (self.cp.int64(ns),))
+        for stream in self.streams:
+            with stream:
+                for _ in range(n):
+                    self.kernel(64)
+        return not self.streams[0].done
 
     def synchronize(self) -> None:
         self.cp.cuda.Device().synchronize()
@@ -137,7 +158,6 @@ def allocations(ranges: Ranges) -> None:
     import cupy as cp
 
     runtime, mib = cp.cuda.runtime, 1 << 20
-    cp.cuda.Device().synchronize()  # there is a context then
     with ranges("takes"):
         first, second, pinned = runtime.malloc(mib), runtime.malloc(2 * mib), runtime.hostAlloc(mib, 0)
     with ranges("gives"):
@@ -164,13 +184,17 @@ def cuda_python_kernels(n: int, before_each: Callable[[int], AbstractContextMana
         return answer[1] if len(answer) == 2 else answer[1:]
 
     done(driver.cuInit(0))
-    context = done(driver.cuDevicePrimaryCtxRetain(done(driver.cuDeviceGet(0))))
+    device = done(driver.cuDeviceGet(0))
+    context = done(driver.cuDevicePrimaryCtxRetain(device))
     done(driver.cuCtxSetCurrent(context))
+    parts = (f"CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_{part}" for part in ("MAJOR", "MINOR"))
+    major, minor = (done(driver.cuDeviceGetAttribute(driver.CUdevice_attribute[part], device)) for part in parts)
     program = done(nvrtc.nvrtcCreateProgram(b'extern "C" __global__ void devprof_plain() {}', b"k.cu", 0, [], []))
-    done(nvrtc.nvrtcCompileProgram(program, 0, []))
-    ptx = b" " * done(nvrtc.nvrtcGetPTXSize(program))
-    done(nvrtc.nvrtcGetPTX(program, ptx))
-    kernel = done(driver.cuModuleGetFunction(done(driver.cuModuleLoadData(ptx)), b"devprof_plain"))
+    # machine code, because NVRTC may be newer than the driver, which then does not read its PTX
+    done(nvrtc.nvrtcCompileProgram(program, 1, [f"--gpu-architecture=sm_{major}{minor}".encode()]))
+    code = b" " * done(nvrtc.nvrtcGetCUBINSize(program))
+    done(nvrtc.nvrtcGetCUBIN(program, code))
+    kernel = done(driver.cuModuleGetFunction(done(driver.cuModuleLoadData(code)), b"devprof_plain"))
     for i in range(n):
         with before_each(i):
             done(driver.cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, 0, 0, 0))

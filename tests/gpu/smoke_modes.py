@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import gc
-import json
 import os
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from smoke_tools import FACTS, account, check, has, of_types, profiled
+from smoke_tools import FACTS, account, check, check_losses, has, of_types, profiled, subscription
 
-LAUNCHES, MANY = 4_000, 50_000
-"""Kernels of a session that is timed, and of a long one."""
+LATE_NS = 300_000_000
+"""How long the kernel runs that is in flight when a profile ends."""
 
 
 def facts() -> None:
     """Say what there is: GPU, driver, libcupti, and what the plugin says of them."""
     from cuda_cupti.access import facts_of, open_cupti
+    from cuda_cupti.capture import Client
     from cuda_cupti.discovery import loaded_copies
+    from cuda_cupti.doctor import doctor_lines
     from cuda_cupti.layouts import expected
 
     access = open_cupti()
@@ -36,19 +33,43 @@ def facts() -> None:
     check("records have the published lengths", access.layout.differences(expected(access.cupti.version)), ())
     check("one libcupti in the process", len(loaded_copies()), 1)
     check("the plugin shows a GPU", bool(access.devices))
-    with contextlib.suppress(ImportError):
-        from cuda_cupti.doctor import doctor_lines
+    reading = Client(access).read_clock()
+    FACTS["clock"] = {
+        "cupti_after_host_ns": reading.cupti_ns - reading.before_ns,
+        "reading_took_ns": reading.after_ns - reading.before_ns,
+    }
+    check("CUPTI's clock is the host's", reading.agrees)
+    FACTS["doctor"] = list(doctor_lines())
+    _subscribe_around_a_capture(access.cupti)
 
-        FACTS["doctor"] = list(doctor_lines())
 
+def _subscribe_around_a_capture(cupti: Any) -> None:
+    """Note what a subscription for a moment is answered, and what becomes of a capture that one falls into.
 
-def base() -> None:
-    """Time a launch without any profiler."""
-    if has("cupy"):
-        from cuda_work import CupyWork
+    ``cupti_callbacks.h`` has `cuptiSubscribe` answer 39 also where another client has a profiling session; facts, no checks.
+    """
+    from cuda_cupti.workload import Workload
 
-        work = CupyWork()
-        FACTS["launch_us"] = round(min(work.launch_us(LAUNCHES) for _ in range(3)), 3)
+    def code() -> int:
+        with subscription(cupti) as answer:
+            return answer
+
+    work, codes = Workload(), {"before a capture": code()}
+    work.launch("devprof_warm", 1)
+    work.synchronize()
+    prof = profiled(
+        lambda: (codes.update({"in a capture": code()}), work.launch("devprof_k", 2), work.synchronize()),
+    )
+    codes["after a capture"] = code()
+    FACTS["cuptiSubscribe answers"] = codes
+    FACTS["a capture with a subscription in it"] = {
+        "kernels of 2": len(of_types(prof.trace, "CONCURRENT_KERNEL")),
+        "failures": account(prof).failures,
+        "errors": account(prof).errors,
+    }
+    after = profiled(lambda: (work.launch("devprof_k", 3), work.synchronize()))
+    FACTS["kernels of 3 in the capture after it"] = len(of_types(after.trace, "CONCURRENT_KERNEL"))
+    check("no subscription is left after captures", codes["after a capture"], codes["before a capture"])
 
 
 def cupy() -> None:
@@ -70,11 +91,7 @@ def cupy() -> None:
         metadata=trace.facts.get("plugin_metadata"),
     )
     check("kernels", len(kernels), sum(launched.values()))
-    check(
-        "nothing lost, nothing wrong",
-        [ledger.lost, ledger.lost_unknown, ledger.errors, ledger.failures],
-        [0, [], [], []],
-    )
+    check_losses(prof)
     check("nothing before its launch", ledger.notes["device work before its launch"], 0)
     check("no doubt about the clock", ledger.clock_doubts, [])
     _check_ranges(trace, kernels, launched)
@@ -118,15 +135,51 @@ def _check_ranges(trace: Any, kernels: list[int], launched: dict[str, int]) -> N
     check("kernels carry their user range", dict(users), expected)
 
 
+def late() -> None:
+    """Leave a profile while kernels run: they are in it whole, and in no other."""
+    if not has("cupy"):
+        return
+    from cuda_work import CupyWork
+
+    work, n, in_flight = CupyWork(), 20, []
+    profiled(lambda: work.kernel(64))  # the first use of CUPTI in a process is slow
+    begun = time.perf_counter()
+    prof = profiled(lambda: in_flight.append(work.leave_running(LATE_NS, n)))
+    FACTS["profile_s"] = round(time.perf_counter() - begun, 3)
+    trace = prof.trace
+    kernels = of_types(trace, "CONCURRENT_KERNEL")
+    took_ns = [int(trace.end_ns[one] - trace.start_ns[one]) for one in kernels if trace.name_of(one) == "devprof_spin"]
+    FACTS["late_kernel_ns"] = took_ns
+    check("work was in flight when the profile ended", in_flight, [True])
+    check("the late kernel is in the trace once", len(took_ns), 1)
+    check("it has its whole duration", [LATE_NS * 0.99 < ns < LATE_NS * 1.5 for ns in took_ns], [True])
+    check("the kernels behind it and beside it are in the trace", len(kernels), 1 + 2 * n)
+    calls = {trace.name_of(one) for one in of_types(trace, "CUDA_RUNTIME", "CUDA_DRIVER")}
+    check("the plugin's own waiting is not", [name for name in calls if "Synchronize" in name], [])
+    check("nothing before its launch", account(prof).notes["device work before its launch"], 0)
+    check_losses(prof)
+    after = profiled(lambda: (work.kernel(64), work.synchronize()))
+    check("the next profile has its own kernel alone", len(of_types(after.trace, "CONCURRENT_KERNEL")), 1)
+
+
 def cuda_python() -> None:
-    """Profile launches through the driver's API."""
+    """Profile launches through the driver's API: the plugin's own workload's, and cuda-python's."""
+    from cuda_cupti.workload import Workload
+
+    own = Workload()
+    own.launch("devprof_warm", 1)
+    prof = profiled(lambda: (own.graph("devprof_node", 4), own.launch("devprof_name", 3), own.synchronize()))
+    names = Counter(prof.trace.name_of(one) for one in of_types(prof.trace, "CONCURRENT_KERNEL"))
+    check("names and graphs of the driver's own", dict(names), {"devprof_node": 4, "devprof_name": 3})
+    if has("cuda.bindings.driver"):
+        _cuda_python()
+
+
+def _cuda_python(n: int = 50) -> None:
+    from cuda_work import cuda_python_kernels as work
+
     import devprof
 
-    n = 50
-    if has("cuda.bindings.driver"):
-        from cuda_work import cuda_python_kernels as work
-    else:
-        return
     work(1, lambda i: contextlib.nullcontext())
     prof = profiled(lambda: work(n, lambda i: devprof.record_function(f"op {i}")))
     trace = prof.trace
@@ -137,14 +190,7 @@ def cuda_python() -> None:
           sorted(f"op {i}" for i in range(n)))  # fmt: skip
     check("each has a call of the driver", len({int(trace.id[one]) for one in of_types(trace, "CUDA_DRIVER")}
                                                & {int(trace.id[one]) for one in kernels}), n)  # fmt: skip
-    check("nothing lost", [account(prof).lost, account(prof).errors], [0, []])
-    from cuda_cupti.workload import Workload
-
-    own = Workload()
-    own.launch("warm", 1)
-    prof = profiled(lambda: (own.graph("devprof_node", 4), own.launch("devprof_name", 3), own.synchronize()))
-    names = Counter(prof.trace.name_of(one) for one in of_types(prof.trace, "CONCURRENT_KERNEL"))
-    check("names and graphs of the driver's own", dict(names), {"devprof_node": 4, "devprof_name": 3})
+    check_losses(prof)
 
 
 def memory() -> None:
@@ -159,6 +205,9 @@ def memory() -> None:
     def curves(trace: Any) -> dict[str, Any]:
         return {device: curve.allocated_bytes.tolist() for device, curve in memory_curve(trace).items()}
 
+    allocations(
+        lambda name: contextlib.nullcontext()
+    )  # what the first ones bring with them is not theirs, as a context
     prof = profiled(lambda: allocations(devprof.record_function), profile_memory=True)
     mib = 1 << 20
     check("curves", curves(prof.trace), {"cuda:0": [mib, 3 * mib, 2 * mib, 0], "cpu:pinned": [mib, 0]})
@@ -172,136 +221,3 @@ def memory() -> None:
         device: [curve.allocated_bytes.tolist(), curve.reserved_bytes.tolist()]
         for device, curve in memory_curve(prof.trace).items()
     }
-
-
-def native() -> None:
-    """Build what handles CUPTI's buffers, where there is a compiler, and profile with it."""
-    if not has("cupy"):
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["DEVPROF_CACHE"] = folder
-        from cuda_cupti.build_spec import CUPTI
-
-        from devprof.errors import BuildError
-        from devprof.native import build
-
-        try:
-            build(CUPTI)
-        except BuildError as error:
-            FACTS["not built"] = str(error)[:300]
-            return
-        from cuda_cupti.native_exchange import NativeExchange, new_exchange
-
-        check("the native exchange is taken", type(new_exchange()), NativeExchange)
-        FACTS["launch_us"] = _launch_us()
-
-
-def _launch_us() -> float:
-    """Return what a launch takes under the plugin, at best."""
-    from cuda_work import CupyWork
-
-    work, n, times = CupyWork(), LAUNCHES, []
-    profiled(lambda: work.launch_us(10))
-    for cpu in (False, True):
-        for _ in range(3):
-            prof = profiled(lambda: times.append(work.launch_us(n)), cpu=cpu)
-            check(
-                f"kernels, cpu={cpu}", [len(of_types(prof.trace, "CONCURRENT_KERNEL")), account(prof).lost], [n + 1, 0]
-            )
-    return round(min(times), 3)
-
-
-def cost() -> None:
-    """Time a launch under the plugin, the end of a session, and the decoding."""
-    if not has("cupy"):
-        return
-    from cuda_work import CupyWork
-
-    import devprof
-
-    FACTS["launch_us"] = _launch_us()
-    work, n = CupyWork(), LAUNCHES
-
-    def in_ranges() -> None:
-        begun = time.perf_counter()
-        for _ in range(n):
-            with devprof.record_function("op"):
-                work.kernel(1, 32)
-        FACTS["launch_in_a_range_us"] = round((time.perf_counter() - begun) / n * 1e6, 3)
-        work.synchronize()
-
-    prof = profiled(in_ranges)
-    check("all linked", account(prof).linked, n)
-    with devprof.profile(activities=["cpu"], host="python"):
-        begun = time.perf_counter()
-        for _ in range(n):
-            with devprof.record_function("op"):
-                work.kernel(1, 32)
-        FACTS["launch_in_a_range_without_cuda_us"] = round((time.perf_counter() - begun) / n * 1e6, 3)
-        work.synchronize()
-    begun = time.perf_counter()
-    prof = profiled(lambda: work.launch_us(MANY), cpu=False)
-    FACTS["session_of_many_kernels_s"] = round(time.perf_counter() - begun, 2)
-    FACTS["timings_ns"] = dict(prof.report.timings_ns)
-    check("many kernels", [len(of_types(prof.trace, "CONCURRENT_KERNEL")), account(prof).lost], [MANY + 1, 0])
-    FACTS.update(_decoding_speed())
-
-
-def _decoding_speed() -> dict[str, Any]:
-    """Decode the buffers of a session a second time, with nothing else going on."""
-    from cuda_cupti.decode import decode
-
-    buffers, layout, _ = raw_buffers(lambda work: work.launch_us(MANY // 5))
-    gc.collect()
-    begun = time.perf_counter()
-    n = sum(len(decode(one, layout, ctypes.string_at)) for one in buffers)
-    took = time.perf_counter() - begun
-    return {"decoded_records": n, "decoded_records_per_s": round(n / took)}
-
-
-def raw_buffers(body: Callable[[Any], object]) -> tuple[list[bytes], Any, dict[str, str]]:
-    """Return the bytes that CUPTI completed in a session, its layout, and the texts behind the pointers."""
-    import cuda_cupti.collector as collector
-    from cuda_work import CupyWork
-
-    kept, texts, layouts = [], {}, []
-    real = collector.decode
-
-    def keeping(raw: memoryview, layout: Any, text_at: Any) -> Any:
-        kept.append(bytes(raw))
-        layouts.append(layout)
-
-        def read(address: int) -> bytes:
-            texts[str(address)] = text_at(address).decode("utf-8", "backslashreplace")
-            return bytes(text_at(address))
-
-        return real(raw, layout, read)
-
-    work = CupyWork()
-    collector.decode = keeping  # type: ignore[assignment]
-    try:
-        profiled(lambda: body(work), cpu=True)
-    finally:
-        collector.decode = real
-    return kept, layouts[0], texts
-
-
-def golden() -> None:
-    """Write the buffers of a small program, as CUPTI completed them, with the texts that their pointers meant."""
-    if not has("cupy"):
-        return
-    import devprof
-
-    os.environ["DEVPROF_SYNC_EVENTS"] = "1"
-    buffers, layout, texts = raw_buffers(lambda work: work.everything(devprof.record_function))
-    FACTS.update(bytes=[len(one) for one in buffers], texts=len(texts))
-    check("buffers came", bool(buffers))
-    if out := os.environ.get("OUT"):
-        about = {
-            "version": layout.version,
-            "strides": {int(kind): stride for kind, stride in layout.strides.items()},
-            "bytes": [len(one) for one in buffers],
-            "texts": texts,
-        }
-        (Path(out) / f"cupti_{layout.version}.bin").write_bytes(b"".join(buffers))
-        (Path(out) / f"cupti_{layout.version}.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
