@@ -13,7 +13,7 @@ from devprof.capture.interrupts import HeldInterrupt
 from devprof.capture.lane import Lane, LaneResult
 from devprof.capture.ledger import UNKNOWN_OP, PluginLedger, SessionReport
 from devprof.capture.notices import tell, users_place
-from devprof.capture.phases import Outcome, PhaseRunner
+from devprof.capture.phases import Outcome, PhaseRunner, started
 from devprof.capture.quarantine import quarantined
 from devprof.capture.reports import attach, last_report, report_of, warn_if_lossy
 from devprof.capture.session import CaptureSession
@@ -40,6 +40,7 @@ __all__ = [
     "last_report",
     "quarantined",
     "report_of",
+    "started",
     "tell",
     "users_place",
     "warn_if_lossy",

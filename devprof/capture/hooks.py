@@ -23,7 +23,7 @@ class SessionHooks:
 
     Attributes:
         session: the plugin's object.
-        running: name of the hook that was called last by a phase or the clock's timer: the one to blame for a wait.
+        running: name of the hook that was called last by a phase or the clock's timer, or whose phase began: the one to blame.
     """
 
     def __init__(self, plugin: str, session: object, guard: Guard) -> None:

@@ -152,7 +152,7 @@ class Lane:
     def toggle(self, enabled: bool) -> None:
         """Pause or resume the plugin's recording, where it can."""
         if self._hooks is not None and self.alive and "toggle_collection_dynamic" in self._hooks:
-            self._turn("toggle", lambda hooks: hooks.call("toggle_collection_dynamic", enabled))
+            self._turn("toggle_collection_dynamic", lambda hooks: hooks.call("toggle_collection_dynamic", enabled))
 
     def sample_clock(self) -> None:
         """Take one burst of clock samples; for a timer, on any thread. Nothing where the plugin is busy with another hook."""
@@ -178,7 +178,7 @@ class Lane:
             describe: ask also for its devices and rows.
         """
         if self.flushes and self.alive and self._records:
-            self._turn("flush", lambda hooks: self._flush(hooks, describe=describe), self._runner.beside())
+            self._turn("flush_trace", lambda hooks: self._flush(hooks, describe=describe), self._runner.beside())
 
     def so_far(self, came_ns: int) -> LaneResult:
         """Return what was delivered at a time or later, with an account of its own; nothing here is changed by its use."""
@@ -230,15 +230,16 @@ class Lane:
 
     # -- on the host's thread -----------------------------------------------------------------------------------------
 
-    def _turn(self, label: str, phase: Callable[[SessionHooks], object], runner: PhaseRunner | None = None) -> None:
+    def _turn(self, hook: str, phase: Callable[[SessionHooks], object], runner: PhaseRunner | None = None) -> None:
         hooks = self._hooks
 
         def body() -> None:
             if hooks is not None:
                 with hooks.turn():
+                    hooks.running = f"session.{hook}"
                     phase(hooks)
 
-        self._phase(label, body, runner)
+        self._phase(hook, body, runner)
 
     def _phase(self, label: str, phase: Callable[[], object], runner: PhaseRunner | None = None) -> None:
         outcome = (runner or self._runner).run(f"{self.plugin.name}-{label}", phase)

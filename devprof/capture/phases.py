@@ -2,6 +2,10 @@
 
 A fresh thread per phase, not one worker: with `with_stack` torch traces the Python frames of every thread that exists when
 its tracer starts, and a thread made later stays out of the user's trace (docs/adr/0004).
+
+Where no thread can be started, a phase runs on the calling thread, without a time limit: the system has none left, or the
+program is ending, for Python 3.12 and later start none for a handler of `atexit`. A hook that hangs then hangs the program; a
+phase that does not run loses every record and leaves the device recording.
 """
 
 from __future__ import annotations
@@ -9,12 +13,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from devprof.capture.settings import budget_s
-from devprof.errors import CaptureError
+from devprof.registry.failures import must_propagate
 
-__all__ = ["Outcome", "PhaseRunner"]
+__all__ = ["Outcome", "PhaseRunner", "started"]
 
 _POLL_S = 0.05
 
@@ -28,7 +33,7 @@ class Outcome:
         error: what left the phase's function, if anything did.
         hurried: True where it was given up on because somebody was in a hurry, not for its time budget.
         interrupt: a Ctrl-C that came meanwhile. The caller raises it once the phase is accounted for.
-        thread: where it ran, or still runs.
+        thread: where it ran, or still runs; None: on the calling thread.
     """
 
     finished: bool
@@ -36,6 +41,15 @@ class Outcome:
     hurried: bool = False
     interrupt: KeyboardInterrupt | None = None
     thread: threading.Thread | None = None
+
+
+def started(thread: threading.Thread) -> bool:
+    """Start a thread; False where none is to be had, so that the caller must do its work."""
+    try:
+        thread.start()
+    except RuntimeError:
+        return False
+    return True
 
 
 class PhaseRunner:
@@ -50,17 +64,17 @@ class PhaseRunner:
         timeout_s: float | None = None,
         *,
         grace_s: float = 2.0,
-        on_thread: Callable[[], object] | None = None,
+        around: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
         """Make a runner.
 
         Args:
             timeout_s: time budget of one phase, seconds; None takes `budget_s()`.
             grace_s: what is left to a phase once `hurry()` was called, seconds.
-            on_thread: called first on every phase thread; a host shuts its own recording off there.
+            around: makes what is entered on the thread of a phase, around it; a host shuts its own recording off there.
         """
         self._timeout_s = budget_s() if timeout_s is None else timeout_s
-        self._on_thread = on_thread
+        self._around = around
         self._grace_s = grace_s
         self._hurried_at: float | None = None
 
@@ -71,7 +85,7 @@ class PhaseRunner:
 
     def beside(self) -> PhaseRunner:
         """Return a runner with the same budget, for another thread's phases: a hurry of the one is none of the other."""
-        return PhaseRunner(self._timeout_s, grace_s=self._grace_s, on_thread=self._on_thread)
+        return PhaseRunner(self._timeout_s, grace_s=self._grace_s, around=self._around)
 
     def hurry(self) -> None:
         """Shorten every wait, the present one included, to the grace period. A second call changes nothing."""
@@ -79,7 +93,7 @@ class PhaseRunner:
             self._hurried_at = time.monotonic()
 
     def run(self, label: str, phase: Callable[[], object]) -> Outcome:
-        """Run `phase` on a new thread and wait for it within the budget.
+        """Run `phase` on a new thread and wait for it within the budget; without a limit where there is no thread for it.
 
         An exception of the phase, SystemExit and KeyboardInterrupt included, is in the outcome. A KeyboardInterrupt of the
         *waiting* thread is a hurry: the phase gets its grace, and the interrupt is in the outcome.
@@ -88,9 +102,8 @@ class PhaseRunner:
 
         def body() -> None:
             try:
-                if self._on_thread is not None:
-                    self._on_thread()
-                phase()
+                with self._around():
+                    phase()
             except BaseException as error:  # noqa: BLE001 - a plugin may raise anything; the outcome carries it
                 done.error = error
             done.finished = True
@@ -98,22 +111,21 @@ class PhaseRunner:
 
         began = time.monotonic()
         thread = threading.Thread(target=body, name=f"devprof-{label}", daemon=True)
-        try:
-            interrupt = self._start(thread)
-        except RuntimeError as error:  # the system has no thread left, or the interpreter is going
-            return Outcome(finished=True, error=CaptureError(f"no thread could be started for {label}: {error}"))
+        on_its_own, interrupt = self._start(thread)
+        if not on_its_own:
+            body()
+            return _of_this_thread(done)
         interrupt = self._wait(thread, ended, began) or interrupt
         if done.finished:
             return replace(done, interrupt=interrupt, thread=thread)
         return Outcome(False, None, self._hurried_at is not None, interrupt, thread)
 
-    def _start(self, thread: threading.Thread) -> KeyboardInterrupt | None:
+    def _start(self, thread: threading.Thread) -> tuple[bool, KeyboardInterrupt | None]:
         try:
-            thread.start()  # waits until the thread runs, so a Ctrl-C may come here
-        except KeyboardInterrupt as error:
+            return started(thread), None
+        except KeyboardInterrupt as error:  # `start` waits until the thread runs
             self.hurry()
-            return error
-        return None
+            return True, error
 
     def _wait(self, thread: threading.Thread, ended: threading.Event, began: float) -> KeyboardInterrupt | None:
         interrupt = None
@@ -132,3 +144,11 @@ class PhaseRunner:
     def _deadline(self, began: float) -> float:
         budget = began + self.timeout_s
         return budget if self._hurried_at is None else min(budget, max(began, self._hurried_at) + self._grace_s)
+
+
+def _of_this_thread(done: Outcome) -> Outcome:
+    """Return the outcome of a phase that ran on the calling thread, where a Ctrl-C ends the hook itself."""
+    error = done.error
+    if isinstance(error, KeyboardInterrupt) and must_propagate(error):
+        return replace(done, error=None, interrupt=error)
+    return done

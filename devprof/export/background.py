@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+from devprof.capture import started
 from devprof.store import Trace
 
 __all__ = ["BackgroundExport", "in_background"]
@@ -29,7 +30,8 @@ class BackgroundExport:
         self._error: BaseException | None = None
         # not a daemon: a program that ends meanwhile waits for its file
         self._thread = Thread(target=self._run, name=f"devprof-export {path.name}")
-        self._thread.start()
+        if not started(self._thread):  # at the program's end there is nothing to go on with meanwhile
+            self._run()
 
     @property
     def done(self) -> bool:
@@ -46,7 +48,8 @@ class BackgroundExport:
             TimeoutError: it is not done yet; it goes on.
             BaseException: what the exporter raised, such as `UsageError` or `CaptureError`; every call raises it.
         """
-        self._thread.join(timeout_s)
+        if not self.done:
+            self._thread.join(timeout_s)
         if not self.done:
             raise TimeoutError(f"{self.path} is not written after {timeout_s} s; it is still being written")
         if self._error is not None:

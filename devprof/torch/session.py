@@ -9,7 +9,8 @@ from __future__ import annotations
 import ctypes
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from torch.autograd import profiler as autograd_profiler
@@ -24,6 +25,7 @@ from devprof.capture import (
     PhaseRunner,
     SessionReport,
     attach,
+    started,
     warn_if_lossy,
 )
 from devprof.contract import CorrelationAccess, SessionConfig
@@ -64,7 +66,7 @@ class TorchSession:
             now_ns=bridge.now_ns,
         )
         # plugin hooks may run torch ops; under all-thread profiling those would be in the user's trace
-        runner = PhaseRunner(on_thread=lambda: bridge.lib.devprof_record_function(0))
+        runner = PhaseRunner(around=lambda: _without_ops(bridge))
         self._capture = CaptureSession(plugins, config, runner=runner)
         self._capture.report.host_ops = request.host_ops
         self._late_interrupt = LateInterrupt(bridge.lib.devprof_interrupt_later)
@@ -160,20 +162,15 @@ class TorchSession:
                 bridge.mirror(lane.native_correlation.push, lane.native_correlation.pop)
             elif lane.alive and lane.plugin.capabilities.correlation is CorrelationAccess.PYTHON:
                 self._late_interrupt.install()
-                record_ops = bridge.lib.devprof_record_function
-                bridge.mirror_python(_alone(lane, lane.push, record_ops), _alone(lane, lane.pop, record_ops))
+                bridge.mirror_python(_alone(bridge, lane, lane.push), _alone(bridge, lane, lane.pop))
 
     def _drain_quietly(self, end_ns: int) -> None:
         """Drain on a thread of its own, while this one records neither ops nor Python frames."""
-        lib = self._bridge.lib
-        recorded = lib.devprof_record_function(0)
-        if self._request.with_stack:
-            # torch's tracer owns this thread's profile function and takes it off itself when it stops
-            _SET_PROFILE(None, None)
-        try:
+        with _without_ops(self._bridge):
+            if self._request.with_stack:
+                # torch's tracer owns this thread's profile function and takes it off itself when it stops
+                _SET_PROFILE(None, None)
             self._drain_on_thread(end_ns)
-        finally:
-            lib.devprof_record_function(recorded)
 
     def _drain_on_thread(self, end_ns: int) -> None:
         failed: list[BaseException] = []
@@ -187,8 +184,10 @@ class TorchSession:
                 failed.append(error)
 
         thread = threading.Thread(target=body, name="devprof-drain", daemon=True)
-        thread.start()
-        thread.join()
+        if started(thread):
+            thread.join()
+        else:
+            body()
         self._capture.report.notes += [f"devprof failed to drain: {error!r}" for error in failed]
 
     def _finish(self, profile: Any) -> None:
@@ -227,17 +226,28 @@ class TorchSession:
             self._bridge.lib.devprof_capture_drop(self._generation)
 
 
-def _alone(lane: Lane, forward: Callable[..., None], record_ops: Callable[[int], int]) -> Callable[..., None]:
+@contextmanager
+def _without_ops(bridge: Bridge) -> Iterator[None]:
+    """Record no ops on this thread meanwhile."""
+    recorded = bridge.lib.devprof_record_function(0)
+    try:
+        yield
+    finally:
+        bridge.lib.devprof_record_function(recorded)
+
+
+def _alone(bridge: Bridge, lane: Lane, forward: Callable[..., None]) -> Callable[..., None]:
     """Forward to a plugin, from inside of an op.
 
     Its own ops are not recorded: they would have it called again, without an end. A KeyboardInterrupt is its own, because the
     user's waits until the call is over.
 
     Args:
+        bridge: the loaded bridge.
         lane: the plugin.
         forward: one of the lane's functions.
-        record_ops: switches op recording on this thread; returns what it was.
     """
+    record_ops = bridge.lib.devprof_record_function  # per op, so without a context manager
 
     def call(kind: int, *ids: int) -> None:
         recorded = record_ops(0)

@@ -490,6 +490,19 @@ def test_a_quiet_stop_that_hangs_is_a_hang(runner: PatientRunner, hang: Hang) ->
     assert list(quarantined()) == ["demo"]
 
 
+def test_a_phase_that_fails_before_its_hook_is_not_blamed_on_the_hook_before(
+    runner: PatientRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lane, _ = _lane(runner)
+    lane.configure(KINDS, CONFIG)
+    lane.start()
+    monkeypatch.setattr(lane, "_finish", _raise(OSError("devprof's own")))
+    with _one_warning("session.stop"):
+        result = lane.finish(bool, 5, 50)
+    assert result.ledger.set_aside is not None
+    assert result.ledger.set_aside.hook == "session.stop"
+
+
 # -- toggling ---------------------------------------------------------------------------------------------------------
 
 
@@ -501,7 +514,7 @@ def test_a_toggle_reaches_a_plugin_that_takes_part(runner: PatientRunner) -> Non
     lane.toggle(False)
     session = session_of(registered)
     assert session.calls == ["clock_domain", "start", "toggle_collection_dynamic"]
-    assert session.threads["toggle_collection_dynamic"] == "devprof-demo-toggle"
+    assert session.threads["toggle_collection_dynamic"] == "devprof-demo-toggle_collection_dynamic"
 
 
 def test_a_toggle_that_hangs_is_given_up_on(runner: PatientRunner, hang: Hang) -> None:

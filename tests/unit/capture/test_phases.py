@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import _thread
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import pytest
 
 from devprof.capture import Outcome, PhaseRunner
-from devprof.errors import CaptureError
 
 LONG_S = 60.0
 
@@ -96,12 +97,24 @@ def test_what_an_overrunning_phase_raises_later_does_not_change_its_outcome(rele
     assert _facts(outcome) == (False, None, False, None)
 
 
-def test_the_host_prepares_every_phase_thread_first() -> None:
+def _around(before: Callable[[], object], after: Callable[[], object]) -> Callable[[], AbstractContextManager[None]]:
+    @contextmanager
+    def around() -> Iterator[None]:
+        before()
+        yield
+        after()
+
+    return around
+
+
+def test_the_host_stands_around_every_phase_on_its_thread() -> None:
     order: list[str] = []
-    PhaseRunner(LONG_S, on_thread=lambda: order.append(threading.current_thread().name)).run(
-        "x", lambda: order.append("phase")
-    )
-    assert order == ["devprof-x", "phase"]
+
+    def note() -> None:
+        order.append(threading.current_thread().name)
+
+    PhaseRunner(LONG_S, around=_around(note, note)).run("x", lambda: order.append("phase"))
+    assert order == ["devprof-x", "phase", "devprof-x"]
 
 
 def test_a_host_that_fails_to_prepare_the_thread_has_no_phase_on_it() -> None:
@@ -109,19 +122,50 @@ def test_a_host_that_fails_to_prepare_the_thread_has_no_phase_on_it() -> None:
         raise OSError("no")
 
     ran: list[int] = []
-    outcome = PhaseRunner(LONG_S, on_thread=prepare).run("x", lambda: ran.append(1))
+    outcome = PhaseRunner(LONG_S, around=_around(prepare, prepare)).run("x", lambda: ran.append(1))
     assert (repr(outcome.error), ran) == ("OSError('no')", [])
 
 
-def test_a_system_without_threads_is_an_error_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+# -- where no thread can be started -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     def start(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
+        raise RuntimeError("can't create new thread at interpreter shutdown")
 
     monkeypatch.setattr(threading.Thread, "start", start)
-    outcome = PhaseRunner(LONG_S).run("demo-stop", lambda: None)
-    assert outcome.finished
-    assert isinstance(outcome.error, CaptureError)
-    assert str(outcome.error) == "no thread could be started for demo-stop: can't start new thread"
+
+
+@pytest.mark.usefixtures("no_threads")
+def test_where_no_thread_can_be_started_a_phase_runs_on_the_calling_one_and_has_no_budget() -> None:
+    seen: list[threading.Thread] = []
+
+    def note() -> None:
+        seen.append(threading.current_thread())
+
+    outcome = PhaseRunner(0.0, around=_around(note, note)).run("demo-stop", note)
+    assert _facts(outcome) == (True, None, False, None)
+    assert (seen, outcome.thread) == ([threading.current_thread()] * 3, None)
+
+
+@pytest.mark.usefixtures("no_threads")
+@pytest.mark.parametrize("error", [ValueError("x"), SystemExit(3)])
+def test_what_a_phase_raises_on_the_calling_thread_is_in_the_outcome(error: BaseException) -> None:
+    def phase() -> None:
+        raise error
+
+    assert _facts(PhaseRunner(LONG_S).run("x", phase)) == (True, error, False, None)
+
+
+@pytest.mark.usefixtures("no_threads")
+def test_a_ctrl_c_on_the_calling_thread_is_the_users_and_not_an_error_of_the_phase() -> None:
+    interrupt = KeyboardInterrupt()
+
+    def phase() -> None:
+        raise interrupt
+
+    assert _facts(PhaseRunner(LONG_S).run("x", phase)) == (True, None, False, interrupt)
 
 
 # -- hurry ------------------------------------------------------------------------------------------------------------

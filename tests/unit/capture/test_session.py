@@ -258,16 +258,18 @@ def test_a_system_without_threads_has_no_timer_and_goes_on(monkeypatch: pytest.M
     assert len(capture.stop(bool, 5, 50)[0].clock_samples) == 10
 
 
-def test_a_system_without_threads_leaves_plugins_out_and_the_host_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_system_without_threads_loses_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
     def start(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    capture = _capture(plugin())
+    registered = plugin()
+    capture = _capture(registered)
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", start)
-        with pytest.warns(PluginWarning, match="no thread could be started"):
-            capture.prepare(KINDS)
-    assert not capture.alive
+        [result] = _advanced(capture, 2).stop(bool, 5, 50)
+    assert [len(batch) for batch in result.batches] == [1]
+    assert (result.ledger.failures, result.ledger.set_aside) == ([], None)
+    assert session_of(registered).threads["stop"] == threading.current_thread().name
 
 
 # -- Ctrl-C -----------------------------------------------------------------------------------------------------------

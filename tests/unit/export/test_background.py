@@ -169,3 +169,18 @@ def test_a_disk_that_is_full_while_packing_leaves_no_file(
     with pytest.raises(Exception, match="full"):
         chrome_trace(small_trace(), tmp_path / "t.json.gz")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_where_no_thread_can_be_started_the_file_is_written_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a handler of `atexit`, since Python 3.12."""
+
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", start)
+        export = in_background(chrome_trace, small_trace(), tmp_path / "trace.json")
+        assert export.done
+    assert export.wait(0.0).stat().st_size > 0
