@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from devprof.capture.samples import thin_out
 from devprof.clock import sample
 from devprof.contract import HOST_CLOCK, ClockDomain, ClockSample, IActivityProfilerSession
 from devprof.errors import PluginContractError
@@ -78,7 +79,7 @@ class SessionHooks:
         return None if self._guard.failed else domain
 
     def sample(self, now_ns: Callable[[], int], samples: list[ClockSample]) -> None:
-        """Take one burst of clock samples and add it to `samples`."""
+        """Take one burst of clock samples and add it to `samples`, which are kept few; to be called in a turn."""
         read = self._methods.get("sample_clock")
         if read is None or self._guard.failed:
             return
@@ -86,6 +87,7 @@ class SessionHooks:
         burst: list[ClockSample] = self._guard.call("session.sample_clock", sample, read, now_ns, default=[])
         if not self._guard.failed:
             samples += burst
+            thin_out(samples)
 
     def sample_unless_busy(self, now_ns: Callable[[], int], samples: list[ClockSample]) -> None:
         """As `sample`, for a timer: nothing happens where another thread is in a hook."""

@@ -14,7 +14,7 @@ from devprof.capture.kept import Kept
 from devprof.capture.ledger import PluginLedger
 from devprof.capture.phases import Outcome, PhaseRunner
 from devprof.capture.quarantine import keep_out, kept_out, verdict_on
-from devprof.capture.samples import recent, thin_out
+from devprof.capture.samples import recent
 from devprof.capture.settings import limits_here
 from devprof.capture.verdict import HOOK_RETURNS, PROCESS_ENDS, SetAside
 from devprof.contract import (
@@ -159,7 +159,6 @@ class Lane:
         hooks = self._hooks
         if hooks is not None and self.alive and self.has_running_clock:
             hooks.sample_unless_busy(self._now_ns, self._said.clock_samples)
-            thin_out(self._said.clock_samples)
 
     @property
     def flushes(self) -> bool:

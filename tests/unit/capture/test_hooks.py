@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -104,6 +105,34 @@ def test_a_timer_gets_no_turn_while_another_thread_has_it_and_a_turn_afterwards(
         assert samples == []
     hooks.sample_unless_busy(lambda: 1, samples)
     assert len(samples) == 5
+
+
+def test_a_timer_thins_the_samples_in_its_turn_so_that_it_costs_no_phase_its_burst(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A phase that adds a burst between the thinning's look and its write would lose it."""
+    hooks, samples = _hooks(_session()), list[ClockSample]()
+    phase = threading.Thread(target=lambda: _in_a_turn(hooks, lambda: hooks.sample(lambda: 7, samples)))
+    busy: list[bool] = []
+
+    def thin(samples: list[ClockSample]) -> None:
+        busy.append(hooks._turn.locked())
+        if len(busy) == 1:
+            looked = list(samples)
+            phase.start()
+            phase.join(0.2)  # outside of a turn it is done by now
+            samples[:] = looked
+
+    monkeypatch.setattr("devprof.capture.hooks.thin_out", thin)
+    hooks.sample_unless_busy(lambda: 1, samples)
+    phase.join(60)
+    assert busy == [True, True]
+    assert [one.host_before_ns for one in samples] == [1] * 5 + [7] * 5
+
+
+def _in_a_turn(hooks: SessionHooks, call: Callable[[], object]) -> None:
+    with hooks.turn():
+        call()
 
 
 def test_a_phase_waits_for_the_timers_turn_to_end() -> None:
