@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from devprof.model import ActivityBatch, MetadataColumn, MetadataKind
+from devprof.pipeline.ranks.numbers import (
+    ITEM_SPACES,
+    LAUNCHES,
+    Renumbering,
+    highest_numbers,
+    renumberings,
+    renumbers_op,
+)
 from devprof.store import ItemColumn, ItemKind, Trace, TraceBuilder
 
 __all__ = ["joined"]
@@ -16,13 +25,16 @@ __all__ = ["joined"]
 def joined(traces: Sequence[Trace]) -> Trace:
     """Return one trace with the events of all, in their order; places and rows that are equal are one.
 
+    Launch numbers and arrows of each trace come behind those of the one before: every cycle numbers its own from the start.
+
     Args:
         traces: at least one; the facts of the last are the facts of all.
     """
-    builder = TraceBuilder()
+    builder, taken = TraceBuilder(), highest_numbers()
     for trace in traces:
+        moves, taken = renumberings(trace, taken)
         builder.add(
-            _batch(trace),
+            _batch(trace, moves[LAUNCHES]),
             _rows(trace, builder)[trace.row],
             parent=trace.parent,
             json_keys=[key for key, column in trace.items.items() if column.kind is ItemKind.JSON],
@@ -41,22 +53,28 @@ def _rows(trace: Trace, builder: TraceBuilder) -> npt.NDArray[np.int32]:
     return np.array(rows, dtype=np.int32)
 
 
-def _batch(trace: Trace) -> ActivityBatch:
+def _batch(trace: Trace, launches: Renumbering) -> ActivityBatch:
     return ActivityBatch.from_columns(
         trace.strings,
         activity_type=trace.activity_type,
         name=trace.name,
         start=trace.start_ns,
         end=trace.end_ns,
-        id=trace.id,
+        id=np.where(renumbers_op[trace.activity_type], trace.id, launches.of_column(trace.id)),
         linked=trace.linked,
         linked_user=trace.linked_user,
-        flow_id=trace.flow_id,
+        flow_id=launches.of_column(trace.flow_id),
         flow_type=trace.flow_type,
         flow_start=trace.flow_start,
-        metadata=_columns(trace.items, len(trace)),
+        metadata=_columns({key: _moved(key, column, launches) for key, column in trace.items.items()}, len(trace)),
         counters=_columns(trace.counters, len(trace)),
     )
+
+
+def _moved(key: str, column: ItemColumn, launches: Renumbering) -> ItemColumn:
+    if column.kind is not ItemKind.INT or ITEM_SPACES.get(key) != LAUNCHES:
+        return column
+    return replace(column, values=launches.of_items(column.values))
 
 
 def _columns(items: Mapping[str, ItemColumn], n: int) -> dict[str, MetadataColumn]:
