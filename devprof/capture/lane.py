@@ -28,10 +28,11 @@ from devprof.contract import (
     TraceStatus,
 )
 from devprof.errors import PluginError, PluginTimeoutError
+from devprof.link import BEFORE_WINDOW
 from devprof.model import ActivityBatch, ActivityType, DeviceInfo, ResourceInfo
 from devprof.registry import Guard, PluginFailure, RegisteredProfiler
 from devprof.registry.failures import failure_of
-from devprof.store.limits import BEFORE_WINDOW, Limits
+from devprof.store.limits import Limits
 from devprof.store.totals import Totals
 
 __all__ = ["Lane", "LaneResult"]

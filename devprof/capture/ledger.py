@@ -13,17 +13,33 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from devprof.capture.verdict import SetAside
-from devprof.store.limits import BEFORE_WINDOW, LET_GO
+from devprof.link import AFTER_WINDOW, BEFORE_WINDOW, LAUNCHED_OUTSIDE_WINDOW
+from devprof.store.limits import LET_GO
 
-__all__ = ["OUTSIDE_WINDOW", "UNKNOWN_OP", "HostLedger", "PluginLedger", "SessionReport"]
+__all__ = ["OUTSIDE_WINDOW", "UNKNOWN_OP", "HostLedger", "Part", "PluginLedger", "SessionReport"]
 
-OUTSIDE_WINDOW = (BEFORE_WINDOW, "after window", "launched outside window", LET_GO)
+OUTSIDE_WINDOW = (BEFORE_WINDOW, AFTER_WINDOW, LAUNCHED_OUTSIDE_WINDOW, LET_GO)
 """Reasons for which a record is left out on purpose; they do not make a session unclean."""
 
 _ON_PURPOSE = (*OUTSIDE_WINDOW, "function calls, devprof's own", "ranges that were being entered at the stop")
 
 UNKNOWN_OP = "op id unknown to the host"
 """Note for records whose op id the host did not give in the session."""
+
+
+@dataclass(slots=True)
+class Part:
+    """How much of a plugin's records has reached a trace.
+
+    Attributes:
+        records: all of them.
+        device_work: kernels, copies and sets among them.
+        linked: those of these that belong to an op.
+    """
+
+    records: int = 0
+    device_work: int = 0
+    linked: int = 0
 
 
 @dataclass(slots=True)
@@ -96,11 +112,26 @@ class PluginLedger:
         counts = {key: Counter(getattr(self, key)) for key in ("dropped", "rejected", "notes")}
         return replace(self, **lists, **counts, clock=dict(self.clock))  # type: ignore[arg-type]  # each its own type
 
-    def give_up(self, reason: str, delivered: int) -> None:
-        """Count records as dropped that did not reach the trace after all: those emitted, else all that were delivered."""
-        if lost := self.emitted or delivered:
+    def give_up(self, reason: str, produced: int, part: Part | None = None) -> None:
+        """Close the account where not all records reached the trace: what has no other reason is dropped for this one.
+
+        Args:
+            reason: why they did not.
+            produced: how many records there were.
+            part: what is in the trace; None: nothing.
+        """
+        part = part or Part()
+        self.emitted, self.device_work, self.linked = part.records, part.device_work, part.linked
+        if lost := produced - self.produced:
             self.dropped[reason] += lost
-        self.emitted = self.device_work = self.linked = 0
+
+    def leave_out(self, reason: str, count: int) -> None:
+        """Count records as dropped that the host left out of the trace; which ones is not known, so work is only bounded."""
+        if count:
+            self.dropped[reason] += count
+            self.emitted -= count
+            self.device_work = min(self.device_work, self.emitted)
+            self.linked = min(self.linked, self.device_work)
 
     def as_dict(self) -> dict[str, object]:
         """Return the account as JSON values, as it stands in the trace's metadata."""

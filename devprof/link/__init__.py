@@ -19,10 +19,19 @@ from devprof.link.nesting import Nesting, nest, nesting
 from devprof.link.overlaps import RowOverlaps, crossings, overlapping_rows, places_of
 from devprof.link.user_parents import UserParents
 from devprof.link.user_spans import AnnotationSpans, annotation_spans
-from devprof.link.window import WindowResult, apply_window
+from devprof.link.window import (
+    AFTER_WINDOW,
+    BEFORE_WINDOW,
+    LAUNCHED_OUTSIDE_WINDOW,
+    WindowResult,
+    apply_window,
+)
 from devprof.link.work_rows import SeparatedWork, separate_work
 
 __all__ = [
+    "AFTER_WINDOW",
+    "BEFORE_WINDOW",
+    "LAUNCHED_OUTSIDE_WINDOW",
     "AnnotationSpans",
     "ForwardBackward",
     "IdTable",

@@ -17,6 +17,7 @@ from devprof.model import ActivityBatch
 __all__ = ["AFTER_WINDOW", "BEFORE_WINDOW", "LAUNCHED_OUTSIDE_WINDOW", "WindowResult", "apply_window"]
 
 BEFORE_WINDOW = "before window"
+"""Reason for records that are older than what was asked for; this and the next two leave a record out on purpose."""
 AFTER_WINDOW = "after window"
 LAUNCHED_OUTSIDE_WINDOW = "launched outside window"
 

@@ -8,7 +8,18 @@ Never: does a stage's work itself, or knows which host asked.
 """
 
 from devprof.pipeline.lane import LinkedLane, complete_since_ns, process
+from devprof.pipeline.lanes import DEVICES_PER_PLUGIN, accounted, linked_lanes
 from devprof.pipeline.recorded import known_ops, user_parents
 from devprof.pipeline.trace import assemble
 
-__all__ = ["LinkedLane", "assemble", "complete_since_ns", "known_ops", "process", "user_parents"]
+__all__ = [
+    "DEVICES_PER_PLUGIN",
+    "LinkedLane",
+    "accounted",
+    "assemble",
+    "complete_since_ns",
+    "known_ops",
+    "linked_lanes",
+    "process",
+    "user_parents",
+]

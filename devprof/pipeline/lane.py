@@ -32,7 +32,7 @@ from devprof.link import (
 from devprof.model import ActivityBatch, DeviceInfo, ResourceInfo
 from devprof.pipeline.doubts import doubt_kinds, doubt_numbers
 
-__all__ = ["LinkedLane", "complete_since_ns", "process"]
+__all__ = ["KnownOps", "LinkedLane", "complete_since_ns", "process"]
 
 KnownOps = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]
 

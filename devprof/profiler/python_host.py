@@ -27,7 +27,6 @@ from devprof.host import HostOptions, HostRecorder, HostRecording
 from devprof.host.memory import RangeMemoryReporter
 from devprof.pipeline import known_ops
 from devprof.profiler.facts import facts_of
-from devprof.profiler.lanes import FIRST_LAUNCH
 from devprof.profiler.mirrors import mirrors_of
 from devprof.profiler.participants import matching, participants
 from devprof.profiler.tracing import totals_of, traced
@@ -98,7 +97,6 @@ class PythonHost:
             )
         self._plugins = participants(options.devices)
         self._metadata: dict[str, object] = {}
-        self._next_launch = FIRST_LAUNCH
         self._cycle: _Cycle | None = None
         self._finished: tuple[Trace, SessionReport] | None = None
         self._last_totals: list[NameTotal] = []
@@ -212,9 +210,7 @@ class PythonHost:
         report.start_ns, report.end_ns, report.host_ops = start_ns, end_ns, self._options.cpu is not None
         report.notes += [f"{lane.plugin.name}: {_COMES_LATE}" for lane in cycle.capture.lanes if lane.comes_late]
         facts = {**self._facts(), "snapshot": {"seconds": seconds}}
-        return traced(
-            recording, results, report, clock=cycle.clock, first_launch=FIRST_LAUNCH, facts=facts, may_lack_ops=True
-        ).trace
+        return traced(recording, results, report, clock=cycle.clock, facts=facts, may_lack_ops=True).trace
 
     def totals(self) -> list[NameTotal]:
         """Return counts and times per name, of everything since the start of the cycle that runs, else of the latest."""
@@ -319,12 +315,10 @@ class PythonHost:
             results,
             report,
             clock=cycle.clock,
-            first_launch=self._next_launch,
             facts=self._facts(),
             may_lack_ops=self._options.limits is not None,
         )
         cycle.capture.finish()
-        self._next_launch = made.next_launch
         self._finished, self._last_totals = (made.trace, report), totals_of(recording, results)
         stats = self.stats
         stats.disable_ns, stats.parse_ns = disabled - began, made.linked_ticks - disabled

@@ -14,8 +14,7 @@ from devprof.clock import HostClock
 from devprof.contract import HOST_CLOCK
 from devprof.host import HostRecording
 from devprof.host.cutting import since
-from devprof.pipeline import assemble, complete_since_ns
-from devprof.profiler.lanes import linked_lanes
+from devprof.pipeline import assemble, complete_since_ns, known_ops, linked_lanes, user_parents
 from devprof.store import Trace
 from devprof.store.limits import LET_GO
 from devprof.store.totals import NameTotal
@@ -30,10 +29,9 @@ _OP_IS_GONE = "op before the window"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Made:
-    """A trace, the first launch number that is free for the next, and when linking was done (`time.perf_counter_ns`)."""
+    """A trace, and when linking was done (`time.perf_counter_ns`)."""
 
     trace: Trace
-    next_launch: int
     linked_ticks: int
 
 
@@ -43,7 +41,6 @@ def traced(
     report: SessionReport,
     *,
     clock: HostClock,
-    first_launch: int,
     facts: Mapping[str, object],
     may_lack_ops: bool,
 ) -> Made:
@@ -56,12 +53,13 @@ def traced(
         results: the plugins' deliveries; their ledgers are those of the report.
         report: the account, with the window.
         clock: of the recording's ticks.
-        first_launch: first launch number to give out.
         facts: JSON values for the trace.
         may_lack_ops: the host's part is not whole, so that work may name ops that are not in it.
     """
     recording = _whole(recording, results, report, clock)
-    lanes = linked_lanes(results, recording, report, first_launch=first_launch)
+    ops = known_ops(recording) if report.host_ops else None
+    parents = user_parents(recording)
+    lanes = list(linked_lanes(results, report, known_ops=ops, user_parents=parents, widened_by_ns=0))
     if may_lack_ops:
         _excuse(report)
     # work outside of every range is no mistake here, as it is where a framework records all its ops; wrong ids are
@@ -79,7 +77,7 @@ def traced(
     )
     report.complete = True
     account |= report.as_dict()
-    return Made(trace, max([first_launch, *(lane.next_launch for lane in lanes)]), linked_ticks)
+    return Made(trace, linked_ticks)
 
 
 def totals_of(recording: HostRecording, results: Sequence[LaneResult]) -> list[NameTotal]:

@@ -9,10 +9,7 @@ from pathlib import Path
 
 from devprof.errors import UsageError
 
-__all__ = ["BEFORE_WINDOW", "DEFAULT_BYTES", "DEFAULT_RECORDS", "LET_GO", "OVER_LIMIT", "Limits", "WhenFull"]
-
-BEFORE_WINDOW = "before window"
-"""Reason for records that are older than what was asked for."""
+__all__ = ["DEFAULT_BYTES", "DEFAULT_RECORDS", "LET_GO", "OVER_LIMIT", "Limits", "WhenFull"]
 
 LET_GO = "let go for newer ones"
 """Reason for records that were in a ring, or have been added up. They were left out on purpose."""

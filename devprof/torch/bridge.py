@@ -39,6 +39,7 @@ _SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
     "devprof_capture_metadata": (None, (c_uint64, c_char_p, c_char_p)),
     "devprof_capture_device_properties": (None, (c_uint64, c_char_p)),
     "devprof_capture_replayed": (c_int, (c_uint64, ctypes.POINTER(c_uint64))),
+    "devprof_capture_outside": (c_uint64, (c_uint64, c_void_p, c_uint64)),
     "devprof_capture_ready": (c_int, (c_uint64,)),
     "devprof_demand_serve": (None, (c_int,)),
     "devprof_demand_wait": (c_int, (c_int64, ctypes.POINTER(DemandEvent))),
@@ -155,6 +156,13 @@ class Bridge:
         """Return what became of the capture's records, or None where Kineto has not asked for them."""
         counts = (c_uint64 * 8)()
         return Replayed(*counts) if self.lib.devprof_capture_replayed(generation, counts) else None
+
+    def outside(self, generation: int) -> list[int]:
+        """Return, for each block of the capture, how many of its records started before Kineto's own window."""
+        capacity = int(self.lib.devprof_capture_outside(generation, None, 0))
+        counts = np.zeros(capacity, dtype=np.uint64)
+        found = int(self.lib.devprof_capture_outside(generation, counts.ctypes.data, capacity))
+        return [int(count) for count in counts[:found]]
 
     def demangles(self, name: str) -> bool:
         """Say whether torch's tables would show `name` as another one."""

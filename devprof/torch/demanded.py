@@ -69,9 +69,10 @@ class DemandedSession(TorchSession):
     def end(self, end_ns: int) -> None:
         """Drain the plugins and hand their records to Kineto, which waits for them."""
         began_ns = time.perf_counter_ns()
-        drain(self._bridge, self._capture, self._generation, end_ns)
+        drain(self._bridge, self._capture, self._generation, end_ns, self._handed)
         self.report.timings_ns["drain"] = time.perf_counter_ns() - began_ns
         if not self._bridge.lib.devprof_capture_ready(self._generation):
+            self._handed.lose("Kineto did not wait for it")
             self.report.notes.append(
                 "Kineto did not wait for the plugins' records any longer; its trace has none of them"
             )
@@ -83,7 +84,7 @@ class DemandedSession(TorchSession):
     def close(self) -> None:
         """Close the account, when Kineto has written its trace."""
         report = self._capture.finish()
-        self._compare(report)
+        self._handed.settle(self._bridge, self._generation, report)
         log.info("a trace that was asked for from outside: %s", report)
         self._release()
 

@@ -60,12 +60,6 @@ class LaneRows:
         self._renumbered: dict[int, int] = {}
 
     @property
-    def greatest_device(self) -> int:
-        """Greatest device index in use, with the offset; -1: none."""
-        named = (info.id + self._offset for info in self._lane.device_infos)
-        return max([-1, *named, *(device for device, _ in self._used)])
-
-    @property
     def n_renumbered(self) -> int:
         """How many resources got another number, because torch cannot hold their own."""
         return len(self._renumbered)

@@ -32,6 +32,7 @@ from devprof.contract import CorrelationAccess, SessionConfig
 from devprof.registry import RegisteredProfiler
 from devprof.torch.bridge import Bridge
 from devprof.torch.drain import drain
+from devprof.torch.handed import Handed
 from devprof.torch.interrupts import LateInterrupt
 from devprof.torch.memory import TorchMemoryReporter
 from devprof.torch.provider import NativeStacks
@@ -51,6 +52,7 @@ class TorchSession:
         self._bridge = bridge
         self._request = request
         self._generation = 0
+        self._handed = Handed()
         self._holder: Holder | None = None
         config = SessionConfig(
             host="torch",
@@ -178,7 +180,7 @@ class TorchSession:
         def body() -> None:
             began_ns = time.perf_counter_ns()
             try:
-                drain(self._bridge, self._capture, self._generation, end_ns)
+                drain(self._bridge, self._capture, self._generation, end_ns, self._handed)
                 self._capture.report.timings_ns["drain"] = time.perf_counter_ns() - began_ns
             except BaseException as error:  # noqa: BLE001 - our own mistake: the user's result comes first
                 failed.append(error)
@@ -193,29 +195,9 @@ class TorchSession:
     def _finish(self, profile: Any) -> None:
         report = self._capture.finish()
         if self._generation:
-            self._compare(report)
+            self._handed.settle(self._bridge, self._generation, report)
         attach(profile, report)
         self._release()
-
-    def _compare(self, report: SessionReport) -> None:
-        """Check what Kineto took against what was counted as emitted."""
-        replayed = self._bridge.replayed(self._generation)
-        if replayed is None:
-            report.complete = False
-            report.notes.append("torch stopped without asking for the plugins' records; they are not in its trace")
-            return
-        report.timings_ns["kineto replay"] = replayed.spent_ns
-        report.moved_host_calls = replayed.moved
-        if replayed.strangers * 2 > replayed.calls:
-            # a runtime that launches later, from a queue, has some; most of them mean that the ids are not op ids
-            report.notes.append(
-                f"{replayed.strangers} of {replayed.calls} host calls are linked to an op that was not running at the call: is "
-                "`linked` the vendor's own number? It must be the op id that was current at the launch"
-            )
-        if replayed.unresolved:
-            report.notes.append(f"{replayed.unresolved} records name an op that torch left out of the trace")
-        if replayed.outside:
-            report.notes.append(f"{replayed.outside} records started before torch's own window and were left out")
 
     def _release(self) -> None:
         self._bridge.clear_mirrors()

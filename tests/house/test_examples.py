@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-
 from openreg_sim.runtime.faults import FaultRule
 
 pytest.importorskip("torch", reason="these tests run on torch")

@@ -107,6 +107,7 @@ def test_a_capture_that_is_gone_is_answered_for_by_every_call() -> None:
     assert lib.devprof_capture_start_ns(gone) == 0
     assert lib.devprof_capture_ready(gone) == 0
     assert lib.devprof_capture_replayed(gone, (c_uint64 * 8)()) == 0
+    assert lib.devprof_capture_outside(gone, None, 0) == 0
 
 
 OBSERVED = {"devprof_demand_without_data"}

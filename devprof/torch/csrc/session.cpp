@@ -1,5 +1,6 @@
 #include "session.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "demand.h"
@@ -90,6 +91,7 @@ class Session final : public libkineto::IActivityProfilerSession {
       total.unresolved += part.unresolved;
       total.unnamed += part.unnamed;
       total.outside += part.outside;
+      capture_->outside.push_back(part.outside);
       total.calls += part.calls;
       total.moved += part.moved;
       total.strangers += part.strangers;
@@ -370,6 +372,20 @@ DEVPROF_EXPORT int devprof_capture_ready(uint64_t generation) {
   capture->ready = true;
   capture->delivered.notify_all();
   return capture->closed.load() ? 0 : 1;
+}
+
+// How many rows of each block started before Kineto's own window, in the order of appending. Returns the number of blocks.
+DEVPROF_EXPORT uint64_t devprof_capture_outside(uint64_t generation, uint64_t* out, uint64_t capacity) {
+  auto capture = devprof::find(generation);
+  if (capture == nullptr) {
+    return 0;
+  }
+  std::lock_guard<std::mutex> guard(capture->mutex);
+  const auto& counts = capture->outside;
+  if (out != nullptr) {
+    std::copy_n(counts.begin(), std::min<uint64_t>(counts.size(), capacity), out);
+  }
+  return counts.size();
 }
 
 // out: emitted, unresolved, unnamed, outside, calls, moved, strangers, ns spent. Returns 1 when Kineto has processed the capture.

@@ -37,6 +37,7 @@ struct Capture {
   std::unordered_map<std::string, std::string> metadata; // values are JSON text
   std::string device_properties;
   Block::Replayed replayed;
+  std::vector<uint64_t> outside; // of it, by block
   bool ready = false; // Python has delivered everything
   bool has_waited = false;
   std::condition_variable delivered;

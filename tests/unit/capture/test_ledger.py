@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from devprof.capture import PluginLedger, SessionReport
-from devprof.capture.ledger import OUTSIDE_WINDOW
+from devprof.capture.ledger import OUTSIDE_WINDOW, Part
 from devprof.capture.verdict import HOOK_RETURNS, PROCESS_ENDS, SESSION_ENDS, SetAside
 
 
@@ -167,10 +167,33 @@ def test_the_report_reads_as_its_ledgers_and_notes() -> None:
 
 
 def test_records_that_a_host_gave_up_on_are_dropped_with_the_reason() -> None:
-    """The account still closes: what was emitted, or only delivered, is lost with one reason."""
-    emitted = PluginLedger("toy", emitted=5, device_work=3, linked=2)
-    emitted.give_up("host failed", delivered=9)
-    delivered = PluginLedger("toy")
-    delivered.give_up("host failed", delivered=9)
-    assert [ledger.dropped for ledger in (emitted, delivered)] == [{"host failed": 5}, {"host failed": 9}]
-    assert (emitted.produced, emitted.device_work, emitted.linked) == (5, 0, 0)
+    """The account still closes: what has no reason of its own is lost with one, and what is in the trace stays emitted."""
+    none = PluginLedger("toy", emitted=5, device_work=3, linked=2)
+    none.give_up("host failed", produced=5)
+    delivered = PluginLedger("toy", dropped=Counter({"before window": 4}))
+    delivered.give_up("host failed", produced=9)
+    half = PluginLedger("toy", emitted=5, device_work=3, linked=2, rejected=Counter({"no timestamp": 1}))
+    half.give_up("host failed", 6, Part(records=3, device_work=2, linked=1))
+    whole = PluginLedger("toy", emitted=5, device_work=3, linked=2)
+    whole.give_up("host failed", 5, Part(5, 3, 2))
+    assert [(one.produced, one.emitted, one.device_work, one.linked) for one in (none, delivered, half, whole)] == [
+        (5, 0, 0, 0),
+        (9, 0, 0, 0),
+        (6, 3, 2, 1),
+        (5, 5, 3, 2),
+    ]
+    assert [one.dropped for one in (none, delivered, half, whole)] == [
+        {"host failed": 5},
+        {"before window": 4, "host failed": 5},
+        {"host failed": 2},
+        {},
+    ]
+
+
+def test_records_that_a_host_left_out_are_no_longer_emitted() -> None:
+    ledger = PluginLedger("toy", emitted=5, device_work=5, linked=4)
+    ledger.leave_out("before window", 0)
+    assert (ledger.emitted, ledger.dropped) == (5, {})
+    ledger.leave_out("before window", 2)
+    assert (ledger.produced, ledger.emitted, ledger.device_work, ledger.linked) == (5, 3, 3, 3)
+    assert (ledger.dropped, ledger.clean) == ({"before window": 2}, True)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from devprof.host import HostRecorder, HostRecording, record_function
+from devprof.model import ActivityType, GenericTraceActivity
 from devprof.profiler import profile
+from devprof.profiler.joining import joined
 from devprof.registry import register, unregister
 from devprof.testing import ScriptedProfiler, plugin_of
 
@@ -26,6 +28,39 @@ def test_a_range_that_another_thread_ends_while_the_stop_begins_is_inside_the_wi
     assert [trace.strings[name] for name in trace.name] == ["as of another thread"]
     assert trace.window_start_ns <= trace.start_ns[0] <= trace.end_ns[0] <= trace.window_end_ns
     assert prof.stats.window_ns == trace.window_end_ns - trace.window_start_ns
+
+
+def test_every_cycle_numbers_its_launches_from_the_start_and_cycles_together_keep_them_apart() -> None:
+    """The numbers are those of a session: a profile that cycles for days does not come to their end."""
+
+    def script(start_ns: int, end_ns: int) -> list[GenericTraceActivity]:
+        kinds = (ActivityType.PRIVATEUSE1_RUNTIME, ActivityType.CONCURRENT_KERNEL)
+        return [
+            GenericTraceActivity(kind, kind.name, start_ns + 10 * number, start_ns + 10 * number + 5, id=number)
+            for number in (1, 2)
+            for kind in kinds
+        ]
+
+    traces = []
+    register(plugin_of(ScriptedProfiler("cycling", script)), "cycling")
+    try:
+        prof = profile(activities=["cycling"], host="python", acc_events=True)
+        for _ in range(3):
+            with prof:
+                pass
+            traces.append(prof.trace)
+    finally:
+        unregister("cycling")
+    first, second = 2**30, 2**30 + 1
+    assert [trace.id.tolist() for trace in traces] == [[first, first, second, second]] * 3
+    whole = joined(traces)
+    for column in (whole.id, whole.flow_id):
+        assert column.tolist() == [first + number for number in (0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5)]
+    assert whole.parent.tolist() == [-1, 0, -1, 2, -1, 4, -1, 6, -1, 8, -1, 10]
+    assert {(row.key, row.count) for row in prof.key_averages()} == {
+        ("PRIVATEUSE1_RUNTIME", 6),
+        ("CONCURRENT_KERNEL", 6),
+    }
 
 
 @pytest.mark.parametrize(
