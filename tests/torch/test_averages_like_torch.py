@@ -191,7 +191,7 @@ def work_on_a_device(runtime: Runtime) -> Callable[[], None]:
 
 def test_device_work_is_listed_owned_and_summed_as_torch_does(join: Join) -> None:
     runtime = Runtime()
-    join(toyland.scripted(script=runtime.script))
+    join(toyland.scripted(script=runtime.script, torch_device=toyland.backend()))
     prof = recorded(work_on_a_device(runtime), toyland.BOTH, **EVERYTHING)
     found = all_differences(prof)
     # what belongs to no op belongs to no thread; torch says the one that stopped the profile
@@ -221,7 +221,7 @@ TABLES: list[dict[str, Any]] = [
 @pytest.mark.parametrize("asked", TABLES, ids=str)
 def test_tables_hold_what_torchs_hold(join: Join, asked: dict[str, Any]) -> None:
     runtime = Runtime()
-    join(toyland.scripted(script=runtime.script))
+    join(toyland.scripted(script=runtime.script, torch_device=toyland.backend()))
     prof = recorded(work_on_a_device(runtime), toyland.BOTH, record_shapes=True, profile_memory=True)
     listed = analysis.events(trace_of(prof))
     # torch adds up floats, and so finds an order where sums are equal
@@ -306,7 +306,7 @@ def test_torch_gives_a_range_the_memory_of_another_thread(forked: Any) -> None:
 
 def test_torch_loses_the_work_of_an_op_whose_only_child_has_its_name(join: Join) -> None:
     runtime = Runtime()
-    join(toyland.scripted(script=runtime.script))
+    join(toyland.scripted(script=runtime.script, torch_device=toyland.backend()))
 
     def body() -> None:
         with torch._C._profiler._RecordFunctionFast("twice"):
