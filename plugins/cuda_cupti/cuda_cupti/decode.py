@@ -22,7 +22,7 @@ __all__ = ["NAMED_KINDS", "Records", "TextAt", "columns_of", "decode", "merged"]
 TextAt = Callable[[int], bytes | None]
 """Returns the C string at an address, without its NUL, or None where nothing can be read there. Never asked for address 0."""
 
-NAMED_KINDS = (ActivityKind.CONCURRENT_KERNEL, ActivityKind.KERNEL, ActivityKind.DEVICE, ActivityKind.MARKER)
+NAMED_KINDS = (ActivityKind.CONCURRENT_KERNEL, ActivityKind.KERNEL, ActivityKind.DEVICE)
 """Kinds whose field ``name`` is read."""
 
 _AT_ONCE = 2048

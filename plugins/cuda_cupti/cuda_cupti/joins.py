@@ -35,6 +35,8 @@ _WITH_DEVICE = (
 _SPARSE, _SMALL = 4, 1 << 12
 """A table has at most so many times more places than there are numbers, and this many."""
 _ABSENT = -1
+_NO_DEVICE = 1 << 31
+"""From here on a device's number does not fit a record of devprof's: it is none."""
 _CAUSED = (*_WITH_DEVICE[:6], _K.SYNCHRONIZATION, _K.MEMORY2)
 
 
@@ -144,7 +146,7 @@ def joins_of(records: Sequence[Records], external: ExternalKinds) -> Joins:
         op=_external(pushed, external.op, external),
         user=_external(pushed, external.user, external),
         thread=_numbered(_column(calls, "correlationId"), _column(calls, "threadId")),
-        device=Lookup(_column(placed, "contextId"), _column(placed, "deviceId")),
+        device=_devices(placed),
         runtime=_numbered(runtime, runtime),
         caused=_numbered(causes, causes),
         recordings=joined(recordings) if recordings else None,
@@ -164,6 +166,13 @@ def for_later(earlier: Records, records: Sequence[Records]) -> Records:
         if parts:
             kept[kind] = joined(parts)
     return Records(kept)
+
+
+def _devices(placed: Sequence[Rows]) -> Lookup:
+    """Return the lookup of devices by context, without numbers that are no device's."""
+    contexts, devices = _column(placed, "contextId"), _column(placed, "deviceId")
+    kept = devices < _NO_DEVICE
+    return Lookup(contexts[kept], devices[kept])
 
 
 def _external(pushed: Sequence[Rows], kind: int, external: ExternalKinds) -> Lookup:

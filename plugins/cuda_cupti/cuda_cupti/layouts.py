@@ -246,12 +246,13 @@ class Layout:
         return _dtype(int(kind), self.strides[kind])
 
     def differences(self, other: Layout) -> tuple[str, ...]:
-        """Say in which kinds that both have two layouts disagree, a phrase each, for a warning."""
-        both = sorted(self.strides.keys() & other.strides.keys())
+        """Say where this layout is not another one, a phrase each, for a warning; kinds that only this one has are no matter."""
         return tuple(
-            f"{_name(kind)}: {self.strides[kind]} bytes, expected {other.strides[kind]}"
-            for kind in both
-            if self.strides[kind] != other.strides[kind]
+            f"{_name(kind)}: {self.strides[kind]} bytes, expected {wanted}"
+            if kind in self.strides
+            else f"{_name(kind)}: unknown to the library, expected {wanted} bytes; buffers end at the first of these"
+            for kind, wanted in sorted(other.strides.items())
+            if self.strides.get(kind) != wanted
         )
 
 

@@ -17,7 +17,7 @@ from cuda_cupti.items import Items
 from cuda_cupti.joins import Joins
 from cuda_cupti.layouts import ActivityKind
 from cuda_cupti.rows import Rows, joined
-from cuda_cupti.times import NO_TIMES
+from cuda_cupti.times import stamped
 from devprof.model import ActivityBatch, ActivityType
 
 __all__ = ["MemoryTotals", "memory_reports"]
@@ -35,7 +35,6 @@ _POOL = np.dtype(
 _CPU, _CUDA = 0, 1  # c10::DeviceType
 _PINNED = -1
 """Stands for the pinned memory of the host, where a GPU's number would stand; torch says so of the CPU too."""
-_LATEST_NS = np.uint64(1 << 63)
 _MOST_BYTES = 1 << 62
 
 
@@ -104,10 +103,7 @@ def memory_reports(
         return []
     rows = joined(parts)
     rows = rows.take(~np.isin(rows["memoryKind"], _OF_MODULES))
-    kept = (rows["timestamp"] > 0) & (rows["timestamp"] < _LATEST_NS)
-    if not kept.all():
-        lost[NO_TIMES] += int((~kept).sum())
-    rows = rows.take(kept)
+    rows = rows.take(stamped(rows["timestamp"], lost))
     rows = rows.ordered(np.argsort(rows["timestamp"], kind="stable"))
     return [_batch(rows, joins, totals)] if len(rows) else []
 

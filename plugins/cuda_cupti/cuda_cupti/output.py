@@ -7,7 +7,7 @@ no end of an arrow.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,9 +16,10 @@ from cuda_cupti.calls import driver_calls, overheads, runtime_calls
 from cuda_cupti.decode import Records, merged
 from cuda_cupti.devices import DeviceFacts, devices_of
 from cuda_cupti.joins import ExternalKinds, Joins, for_later, joins_of
+from cuda_cupti.layouts import ActivityKind
 from cuda_cupti.memory import MemoryTotals, memory_reports
 from cuda_cupti.waits import SYNC_ROW, events, waits
-from cuda_cupti.work import copies, graphs, kernels, sets
+from cuda_cupti.work import KERNEL_KINDS, MOVE_KINDS, copies, graphs, kernels, sets
 from devprof.model import ActivityBatch, ActivityType, DeviceInfo, ResourceInfo
 
 __all__ = ["TYPES", "ExternalKinds", "Output", "for_later", "to_batches"]
@@ -36,6 +37,10 @@ TYPES = frozenset(
     }
 )
 """Kinds that records can become, beside reports of memory."""
+
+_A, _K = ActivityType, ActivityKind
+_Maker = Callable[[Counter[str]], tuple[list[ActivityBatch], int]]
+"""Makes batches, and says how many records were noise; counts what it loses."""
 
 _ON_HOST = {ActivityType.CUDA_RUNTIME, ActivityType.CUDA_DRIVER, ActivityType.OVERHEAD, ActivityType.CPU_INSTANT_EVENT}
 _MOST_DEVICES = 1 << 16
@@ -98,7 +103,8 @@ def to_batches(
         batches += [batch for batch in made if len(batch)]
         filtered += noise
     if memory is not None:
-        batches += memory_reports(parts, joins, memory, lost)
+        totals = memory
+        batches += _guarded(lambda lost: (memory_reports(parts, joins, totals, lost), 0), parts, (_K.MEMORY2,), lost)[0]
     used = _rows(batches)
     return Output(
         batches=tuple(batches),
@@ -132,26 +138,40 @@ def _batches(
     types: Set[ActivityType],
     lost: Counter[str],
 ) -> tuple[list[ActivityBatch], int]:
+    makers: tuple[tuple[ActivityType, tuple[ActivityKind, ...], _Maker], ...] = (
+        (_A.CONCURRENT_KERNEL, KERNEL_KINDS, lambda lost: (kernels(records, joins, facts, lost), 0)),
+        (_A.CONCURRENT_KERNEL, (_K.GRAPH_TRACE,), lambda lost: (graphs(records, joins, lost), 0)),
+        (_A.GPU_MEMCPY, MOVE_KINDS, lambda lost: (copies(records, joins, lost), 0)),
+        (_A.GPU_MEMSET, (_K.MEMSET,), lambda lost: (sets(records, joins, lost), 0)),
+        (_A.CUDA_RUNTIME, (_K.RUNTIME,), lambda lost: runtime_calls(records, joins, lost)),
+        (_A.CUDA_DRIVER, (_K.DRIVER,), lambda lost: driver_calls(records, joins, lost)),
+        (_A.OVERHEAD, (_K.OVERHEAD,), lambda lost: (overheads(records, lost), 0)),
+        (_A.CUDA_SYNC, (_K.SYNCHRONIZATION,), lambda lost: (waits(records, joins, lost), 0)),
+        (_A.CUDA_EVENT, (_K.CUDA_EVENT,), lambda lost: (events(records, joins, lost), 0)),
+    )
     batches: list[ActivityBatch] = []
     filtered = 0
-    if ActivityType.CONCURRENT_KERNEL in types:
-        batches += kernels(records, joins, facts, lost) + graphs(records, joins, lost)
-    if ActivityType.GPU_MEMCPY in types:
-        batches += copies(records, joins, lost)
-    if ActivityType.GPU_MEMSET in types:
-        batches += sets(records, joins, lost)
-    for activity_type, calls in ((ActivityType.CUDA_RUNTIME, runtime_calls), (ActivityType.CUDA_DRIVER, driver_calls)):
+    for activity_type, kinds, maker in makers:
         if activity_type in types:
-            made, noise = calls(records, joins, lost)
+            made, noise = _guarded(maker, [records], kinds, lost)
             batches += made
             filtered += noise
-    if ActivityType.OVERHEAD in types:
-        batches += overheads(records, lost)
-    if ActivityType.CUDA_SYNC in types:
-        batches += waits(records, joins, lost)
-    if ActivityType.CUDA_EVENT in types:
-        batches += events(records, joins, lost)
     return batches, filtered
+
+
+def _guarded(
+    maker: _Maker, records: Sequence[Records], kinds: Sequence[ActivityKind], lost: Counter[str]
+) -> tuple[list[ActivityBatch], int]:
+    """Return what `maker` makes of records of some kinds; where it fails they are lost, and no others."""
+    counted: Counter[str] = Counter()
+    try:
+        made = maker(counted)
+    except Exception as error:  # noqa: BLE001  # what CUPTI wrote into one record must not cost the rest of a session
+        rows = [one.of[kind] for one in records for kind in kinds if kind in one.of]
+        lost[f"{kinds[0].name} records that cannot be converted ({error!r})"] += sum(map(len, rows))
+        return [], 0
+    lost.update(counted)
+    return made
 
 
 def _rows(batches: Sequence[ActivityBatch]) -> set[tuple[int, int]]:

@@ -7,17 +7,16 @@ stands on a row beside the stream, as in Kineto; ``stream`` says which one it wa
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
 from cuda_cupti.decode import Records
 from cuda_cupti.items import Items
-from cuda_cupti.joins import Joins
+from cuda_cupti.joins import Joins, Longs, Numbers
 from cuda_cupti.layouts import ActivityKind
 from cuda_cupti.rows import Rows
-from cuda_cupti.times import NO_TIMES, timed
+from cuda_cupti.times import stamped, timed
 from devprof.model import ActivityBatch, ActivityType
 
 __all__ = ["SYNC_KINDS", "SYNC_ROW", "events", "waits"]
@@ -31,7 +30,6 @@ SYNC_KINDS = ("Unknown Sync", "Event Sync", "Stream Wait Event", "Stream Sync", 
 _EVENT_SYNC, _STREAM_WAIT_EVENT = 1, 2
 _NONE = 0xFFFFFFFF
 _WRAPS_AT = 1 << 32
-_LATEST_NS = np.uint64(1 << 63)
 
 
 def waits(records: Records, joins: Joins, lost: Counter[str]) -> list[ActivityBatch]:
@@ -76,10 +74,7 @@ def events(records: Records, joins: Joins, lost: Counter[str]) -> list[ActivityB
     rows = records.of.get(ActivityKind.CUDA_EVENT)
     if rows is None:
         return []
-    kept = (rows["deviceTimestamp"] > 0) & (rows["deviceTimestamp"] < _LATEST_NS)
-    if not kept.all():
-        lost[NO_TIMES] += int((~kept).sum())
-    rows = rows.take(kept)
+    rows = rows.take(stamped(rows["deviceTimestamp"], lost))
     correlation = rows["correlationId"]
     items = Items()
     items.ints("event_id", rows["eventId"])
@@ -105,42 +100,58 @@ def events(records: Records, joins: Joins, lost: Counter[str]) -> list[ActivityB
     return [batch]
 
 
-def _recordings(waits: Rows, recorded: Rows | None) -> npt.NDArray[np.int64]:
+def _recordings(waits: Rows, recorded: Rows | None) -> Longs:
     """Return which recording each wait is for, (n,), -1 for none that is known.
 
     An event and its wait carry one number of CUPTI's, where it gives them one; else it is the last recording of that event, in
     that context, before the wait.
     """
     found = np.full(len(waits), -1, dtype=np.int64)
-    if recorded is None:
+    if recorded is None or not len(recorded):
         return found
-    by_number = {number: at for at, number in enumerate(recorded["cudaEventSyncId"].tolist()) if 0 < number != _NONE}
-    by_event: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for at, (context, event, correlation) in enumerate(_tuples(recorded, "contextId", "eventId", "correlationId")):
-        by_event.setdefault((context, event), []).append((correlation, at))
-    for row, (context, event, correlation, number) in enumerate(
-        _tuples(waits, "contextId", "cudaEventId", "correlationId", "cudaEventSyncId")
-    ):
-        if event == _NONE:
-            continue
-        found[row] = by_number.get(number, -1)
-        if found[row] < 0:
-            found[row] = _last_before(by_event.get((context, event), []), correlation)
+    on_event = np.flatnonzero(waits["cudaEventId"] != _NONE)
+    found[on_event] = _by_number(waits["cudaEventSyncId"][on_event], recorded["cudaEventSyncId"])
+    open_ones = on_event[found[on_event] < 0]
+    found[open_ones] = _last_before(waits.ordered(open_ones), recorded)
     return found
 
 
-def _last_before(recordings: list[tuple[int, int]], correlation: int) -> int:
-    """Return the recording whose correlation id is the nearest below, on a counter of 32 bits that wraps; -1 for none."""
-    distances = [((correlation - own) % _WRAPS_AT, at) for own, at in recordings]
-    distance, at = min(distances, default=(_WRAPS_AT, -1))
-    return at if distance < _WRAPS_AT // 2 else -1
+def _by_number(wanted: Numbers, numbers: Numbers) -> Longs:
+    """Return where each wanted number was given last, (n,), -1 for one that is no number or was not given."""
+    order = np.argsort(numbers, kind="stable")
+    at = np.searchsorted(numbers[order], wanted, side="right") - 1
+    found: Longs = order[np.maximum(at, 0)]
+    is_one = (wanted > 0) & (wanted != _NONE) & (at >= 0) & (numbers[found] == wanted)
+    return np.where(is_one, found, -1)
 
 
-def _tuples(rows: Rows, *fields: str) -> Iterator[tuple[int, ...]]:
-    return zip(*(rows[field].tolist() for field in fields), strict=True)
+def _last_before(waits: Rows, recorded: Rows) -> Longs:
+    """Return the recording of each wait's event whose correlation id is the nearest below, (n,), -1 for none.
+
+    Correlation ids are counted in 32 bits and wrap: what is less than half of that below is before.
+    """
+    events, of_recording = np.unique(_places(recorded, "eventId"), return_inverse=True)
+    wanted = _places(waits, "cudaEventId")
+    of_wait = np.minimum(np.searchsorted(events, wanted), len(events) - 1)
+    places = of_recording.reshape(-1) * _WRAPS_AT + recorded["correlationId"]
+    order = np.argsort(places, kind="stable")
+    places = places[order]
+    correlation = waits["correlationId"].astype(np.int64)
+    at = np.searchsorted(places, of_wait * _WRAPS_AT + correlation, side="right") - 1
+    wraps = places[np.maximum(at, 0)] // _WRAPS_AT != of_wait
+    # none below: the highest number of that event is the nearest, counted around
+    at = np.where(wraps | (at < 0), np.searchsorted(places, (of_wait + 1) * _WRAPS_AT) - 1, at)
+    at = np.searchsorted(places, places[at])  # the first of equals
+    before = (correlation - places[at] % _WRAPS_AT) % _WRAPS_AT < _WRAPS_AT // 2
+    return np.where(before & (events[of_wait] == wanted), order[at], -1)
 
 
-def _taken(recorded: Rows | None, name: str, at: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _places(rows: Rows, event: str) -> npt.NDArray[np.uint64]:
+    """Return context and event of each row as one number, (n,)."""
+    return rows["contextId"].astype(np.uint64) << np.uint64(32) | rows[event]
+
+
+def _taken(recorded: Rows | None, name: str, at: Longs) -> Longs:
     """Return a field of each wait's recording, (n,), -1 where none is known."""
     if recorded is None:
         return np.full(len(at), -1, dtype=np.int64)

@@ -22,7 +22,7 @@ from cuda_cupti.rows import Rows
 from cuda_cupti.times import timed
 from devprof.model import ActivityBatch, ActivityType
 
-__all__ = ["COPY_KINDS", "MEMORY_KINDS", "copies", "graphs", "kernels", "sets"]
+__all__ = ["COPY_KINDS", "KERNEL_KINDS", "MEMORY_KINDS", "MOVE_KINDS", "copies", "graphs", "kernels", "sets"]
 
 COPY_KINDS = ("HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP")
 """``CUpti_ActivityMemcpyKind`` from 1."""
@@ -30,9 +30,13 @@ COPY_KINDS = ("HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "H
 MEMORY_KINDS = ("Unknown", "Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static")
 """``CUpti_ActivityMemoryKind`` from 0."""
 
+KERNEL_KINDS = (ActivityKind.CONCURRENT_KERNEL, ActivityKind.KERNEL)
+"""Kinds of record that `kernels` takes."""
+
+MOVE_KINDS = (ActivityKind.MEMCPY, ActivityKind.MEMCPY2)
+"""Kinds of record that `copies` takes."""
+
 _UNNAMED = "unnamed kernel"
-_KERNELS = (ActivityKind.CONCURRENT_KERNEL, ActivityKind.KERNEL)
-_COPIES = (ActivityKind.MEMCPY, ActivityKind.MEMCPY2)
 
 
 def kernels(
@@ -41,7 +45,7 @@ def kernels(
     """Return the kernels, a batch per kind of record."""
     names = [demangled(text) or _UNNAMED for text in records.texts]
     batches = []
-    for kind in _KERNELS:
+    for kind in KERNEL_KINDS:
         rows = records.of.get(kind)
         if rows is None:
             continue
@@ -55,7 +59,7 @@ def kernels(
 def copies(records: Records, joins: Joins, lost: Counter[str]) -> list[ActivityBatch]:
     """Return the copies, within a device and the host, and between devices."""
     batches = []
-    for kind in _COPIES:
+    for kind in MOVE_KINDS:
         rows = records.of.get(kind)
         if rows is None:
             continue

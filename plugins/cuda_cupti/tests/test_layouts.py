@@ -97,8 +97,14 @@ def test_a_longer_record_than_known_keeps_its_fields() -> None:
 
 
 def test_layouts_that_disagree_say_where() -> None:
-    calibrated = Layout(130001, {10: 224, 5: 40, 25: 104})
-    assert calibrated.differences(expected(130001)) == ("CONCURRENT_KERNEL: 224 bytes, expected 216",)
+    table = expected(130001)
+    longer = Layout(130001, {**table.strides, 10: 224, 25: 104})
+    shorter = Layout(130001, {kind: stride for kind, stride in table.strides.items() if kind != 10})
+    assert longer.differences(table) == ("CONCURRENT_KERNEL: 224 bytes, expected 216",)
+    assert shorter.differences(table) == (
+        "CONCURRENT_KERNEL: unknown to the library, expected 216 bytes; buffers end at the first of these",
+    )
+    assert table.differences(table) == ()
 
 
 CALIBRATE = """

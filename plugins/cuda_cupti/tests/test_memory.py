@@ -129,7 +129,7 @@ def test_a_pool_is_reserved_whole_and_only_the_programs_own() -> None:
 def test_a_record_without_a_time_is_counted_and_not_shown() -> None:
     lost: dict[str, int] = {}
     assert reports(memory(ALLOCATE, 512, 0), memory(ALLOCATE, 512, 1 << 63), lost=lost) == []
-    assert lost == {"CUPTI gave no start time": 2}
+    assert lost == {"CUPTI gave no start time": 1, "CUPTI's time is after the year 2262": 1}
 
 
 def test_nobody_who_did_not_ask_gets_reports() -> None:
@@ -156,7 +156,7 @@ def test_whatever_the_records_hold_there_is_a_report_for_each(bodies: list[bytes
         rows = [head + b"\1\0\0\0" + body for body in bodies]
         found = reports(*rows, memory(ALLOCATE, 5, 9), totals=totals, lost=lost)
     static = sum(body[0] in (OF_A_MODULE, MANAGED_OF_A_MODULE) and not any(body[1:4]) for body in bodies)
-    assert len(found) + lost.get("CUPTI gave no start time", 0) == len(bodies) + 1 - static
+    assert len(found) + sum(lost.values()) == len(bodies) + 1 - static
 
 
 def test_a_real_gpus_allocations_come_back_to_the_byte() -> None:

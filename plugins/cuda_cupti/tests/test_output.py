@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import struct
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -102,7 +103,8 @@ def test_correlation_0_joins_nothing() -> None:
         (0, 5, "CUPTI gave no start time"),
         (5, 0, "still running when it was flushed"),
         (9, 5, "CUPTI's times are not in order"),
-        (5, 1 << 63, "CUPTI's times are not in order"),
+        (5, 1 << 63, "CUPTI's time is after the year 2262"),
+        ((1 << 64) - 1, 5, "CUPTI's time is after the year 2262"),
     ],
 )
 @pytest.mark.parametrize("kind", [MEMCPY, MEMSET, RUNTIME, KERNEL, OVERHEAD, MEMCPY2, SYNC, GRAPH])
@@ -114,9 +116,15 @@ def test_a_record_without_usable_times_is_counted_by_what_is_wrong(
 
 
 @pytest.mark.parametrize(("kind", "member"), [(EVENT, "deviceTimestamp"), (MEMORY, "timestamp")])
-def test_an_instant_without_a_time_is_counted(kind: int, member: str) -> None:
-    output = to_batches([read(pack(kind, "13.0"), pack(kind, "13.0", **{member: 40}))], memory=MemoryTotals())
-    assert ([a.start_ns for a in activities(output)], output.lost) == ([40], {"CUPTI gave no start time": 1})
+@pytest.mark.parametrize(
+    ("at", "reason"), [(0, "CUPTI gave no start time"), ((1 << 64) - 1, "CUPTI's time is after the year 2262")]
+)
+def test_an_instant_without_a_usable_time_is_counted_by_what_is_wrong(
+    kind: int, member: str, at: int, reason: str
+) -> None:
+    packed = [pack(kind, "13.0", **{member: one}) for one in (at, 40)]
+    output = to_batches([read(*packed)], memory=MemoryTotals())
+    assert ([a.start_ns for a in activities(output)], output.lost) == ([40], {reason: 1})
 
 
 def test_noise_is_left_out_and_counted_as_kineto_does_unless_it_caused_something() -> None:
@@ -326,6 +334,72 @@ def test_without_a_number_a_wait_is_for_the_last_recording_before_it_also_where_
     wait = pack(SYNC, "12.8", type=1, correlationId=waits_at, contextId=1, cudaEventId=4, cudaEventSyncId=NONE, **TIMES)
     (made_wait,) = made(*events, other, wait, release="12.8")
     assert made_wait.metadata["wait_on_cuda_event_record_corr_id"] == found
+
+
+def _last_before_in_words(correlation: int, recorded: list[int]) -> int:
+    distances = [((correlation - one) % (1 << 32), one) for one in recorded]
+    distance, found = min(distances, default=(1 << 32, -1))
+    return found if distance < 1 << 31 else -1
+
+
+_CORRELATIONS = st.sampled_from([0, 1, 2, 3, 1 << 31, (1 << 31) + 1, NONE - 1, NONE]) | st.integers(0, NONE)
+_PLACES = st.tuples(st.integers(0, 2), st.integers(0, 2), _CORRELATIONS)
+
+
+@given(st.lists(_PLACES, max_size=12), st.lists(_PLACES, min_size=1, max_size=6))
+def test_many_recordings_are_looked_up_as_one_would_by_hand(
+    recorded: list[tuple[int, int, int]], wanted: list[tuple[int, int, int]]
+) -> None:
+    events = [pack(EVENT, "13.0", contextId=c, eventId=e, correlationId=i) for c, e, i in recorded]
+    waits = [pack(SYNC, "13.0", type=1, contextId=c, cudaEventId=e, correlationId=i, **TIMES) for c, e, i in wanted]
+    found = [one.metadata["wait_on_cuda_event_record_corr_id"] for one in made(*events, *waits)]
+    assert found == [
+        _last_before_in_words(i, [at for context, event, at in recorded if (context, event) == (c, e)])
+        for c, e, i in wanted
+    ]
+
+
+@pytest.mark.parametrize("number", [0, 10**9])
+def test_waits_whose_number_no_recording_has_are_joined_in_time(number: int) -> None:
+    n = 20_000
+    events = [pack(EVENT, "13.0", eventId=3, correlationId=2 * i + 1, cudaEventSyncId=0) for i in range(n)]
+    wait = {"type": 1, "cudaEventId": 3, "cudaEventSyncId": number, **TIMES}
+    waits = [pack(SYNC, "13.0", correlationId=2 * i + 2, **wait) for i in range(n)]
+    records = read(*events, *waits)
+    began = time.perf_counter()
+    output = to_batches([records], types={ActivityType.CUDA_SYNC})
+    took_s = time.perf_counter() - began
+    (batch,) = output.batches
+    joined = batch.metadata["wait_on_cuda_event_record_corr_id"].values
+    assert joined.tolist() == [2 * i + 1 for i in range(n)]
+    assert took_s < 5, "20,000 waits take 20 ms; pair by pair they take a minute"
+
+
+def test_a_device_that_no_record_can_hold_costs_its_own_record_alone() -> None:
+    bad = pack(EVENT, "13.0", deviceTimestamp=40, deviceId=NONE, contextId=5, correlationId=7)
+    wait = pack(SYNC, "13.0", type=4, contextId=5, **TIMES)
+    kernel = pack(KERNEL, "13.0", deviceId=1, contextId=2, **TIMES)
+    found = made(bad, wait, kernel)
+    assert [(a.activity_type.label, a.device) for a in found] == [("kernel", 1), ("cuda_sync", 1), ("cuda_event", -1)]
+
+
+@pytest.mark.parametrize(
+    ("maker", "kind", "name"),
+    [("kernels", KERNEL, "CONCURRENT_KERNEL"), ("runtime_calls", RUNTIME, "RUNTIME"), ("memory_reports", MEMORY, "MEMORY2")],
+)
+def test_where_one_kind_cannot_be_converted_its_records_are_lost_by_number_and_no_others(
+    maker: str, kind: int, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ValueError("no such value")
+
+    monkeypatch.setattr(f"cuda_cupti.output.{maker}", broken)
+    others = {KERNEL, RUNTIME, MEMORY, MEMSET} - {kind}
+    packed = [pack(one, "13.0", timestamp=5) if one == MEMORY else pack(one, "13.0", **TIMES) for one in others]
+    of_kind = [pack(kind, "13.0", **({"timestamp": 5} if kind == MEMORY else TIMES)) for _ in range(3)]
+    output = to_batches([read(*packed, *of_kind)], memory=MemoryTotals())
+    assert sum(map(len, output.batches)) == 3
+    assert output.lost == {f"{name} records that cannot be converted (ValueError('no such value'))": 3}
 
 
 def test_events_of_80_bytes_do_not_lose_the_buffer() -> None:
