@@ -115,6 +115,7 @@ class Collector:
         self._exchange.end()
         self._exchange.post(_END)
         worker.join()
+        self._exchange.trim()  # now that all buffers are free
 
     def _work(self) -> None:
         while (item := self._exchange.next()) != _END:

@@ -13,7 +13,7 @@ BUFFER_BYTES = 4 << 20
 READY_BUFFERS = 2
 """How many buffers are there before CUPTI asks for the first."""
 KEPT_BUFFERS = 8
-"""How many free buffers stay when a session ends."""
+"""How many free buffers stay when a session has been decoded."""
 
 INTERRUPTED = -1
 """The signal that a user's Ctrl-C came up inside a function that CUPTI called."""
@@ -29,7 +29,7 @@ class BufferState(Enum):
 
     CUPTI may keep a buffer from one session to the next, and write the next one's records into it. So what comes back during a
     session is decoded in it, whenever it was lent, and devprof's window tells the records apart; what comes back in between
-    sessions is nobody's.
+    sessions is nobody's. In between sessions nothing is lent: where a kind could not be switched off, memory would fill up.
     """
 
     FREE = "free"
@@ -74,7 +74,7 @@ class Exchange(Protocol):
 
     @property
     def refused(self) -> int:
-        """Requests for which there was no memory."""
+        """Requests of a session for which there was no memory."""
 
     @property
     def loans(self) -> int:
@@ -88,7 +88,10 @@ class Exchange(Protocol):
         """
 
     def end(self) -> None:
-        """End the session."""
+        """End the session: buffers are not lent any more."""
+
+    def trim(self) -> None:
+        """Return the memory of free buffers beyond `KEPT_BUFFERS` to the system."""
 
     def next(self) -> FilledBuffer | int:
         """Wait for the session's next completed buffer, or the next signal, whichever was there first."""

@@ -23,7 +23,8 @@ _i64, _ptr = c.c_int64, c.c_void_p
 
 _SIGNATURES: Mapping[str, tuple[Any, tuple[Any, ...]]] = {
     "begin": (c.c_int32, (_i64, _i64)),
-    "end": (None, (_i64,)),
+    "end": (None, ()),
+    "trim": (None, (_i64,)),
     "next": (c.c_int32, (_ptr,)),
     "post": (None, (_i64,)),
     "give_back": (None, (_ptr,)),
@@ -80,7 +81,7 @@ class NativeExchange:
 
     @property
     def refused(self) -> int:
-        """Requests for which there was no memory."""
+        """Requests of a session for which there was no memory."""
         return self._counts()[_REFUSED]
 
     @property
@@ -99,7 +100,11 @@ class NativeExchange:
 
     def end(self) -> None:
         """End the session; see `Exchange.end`."""
-        self._functions["end"](KEPT_BUFFERS)
+        self._functions["end"]()
+
+    def trim(self) -> None:
+        """Return memory to the system; see `Exchange.trim`."""
+        self._functions["trim"](KEPT_BUFFERS)
 
     def next(self) -> FilledBuffer | int:
         """Wait for a completed buffer or a signal."""

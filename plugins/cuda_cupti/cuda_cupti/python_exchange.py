@@ -22,11 +22,12 @@ class Buffer:
         address: its first byte.
         state: whose it is.
         number: of the latest loan, from 1.
+        decoded: number of the latest loan that a decoder was given.
         given_up: nobody waits for it any more.
         valid_bytes: how much of it CUPTI filled, while it is FILLED.
     """
 
-    __slots__ = ("_memory", "address", "given_up", "number", "state", "valid_bytes")
+    __slots__ = ("_memory", "address", "decoded", "given_up", "number", "state", "valid_bytes")
 
     def __init__(self, size_bytes: int) -> None:
         """Take memory from the system, which gives it cleared.
@@ -37,7 +38,7 @@ class Buffer:
         self._memory = mmap.mmap(-1, size_bytes)
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         self.state = BufferState.FREE
-        self.number = 0
+        self.number = self.decoded = 0
         self.given_up = False
         self.valid_bytes = 0
 
@@ -110,7 +111,9 @@ class BufferPool:
         return buffer
 
     def give_back(self, buffer: Buffer) -> None:
-        """Clear a decoded buffer, for the next request. Not inside CUPTI."""
+        """Clear a decoded buffer, for the next request; nothing where it is no decoder's. Not inside CUPTI."""
+        if buffer.state is not BufferState.FILLED:
+            return
         buffer.clear()
         buffer.state = BufferState.FREE
         self._free.append(buffer)
@@ -155,7 +158,7 @@ class PythonExchange:
         self.pool = pool or BufferPool()
         self.requested: Any = BufferRequested(self._requested)
         self.completed: Any = BufferCompleted(self._completed)
-        self._items: SimpleQueue[Buffer | int] = SimpleQueue()
+        self._items: SimpleQueue[tuple[Buffer, int] | int] = SimpleQueue()  # a buffer with the number of its loan
         self._late: list[Buffer] = []
         self._open = False
 
@@ -166,7 +169,7 @@ class PythonExchange:
 
     @property
     def refused(self) -> int:
-        """Requests for which there was no memory."""
+        """Requests of a session for which there was no memory."""
         return self.pool.refused
 
     @property
@@ -183,19 +186,27 @@ class PythonExchange:
         while self._late:
             self.pool.give_back(self._late.pop())
         while not self._items.empty():  # a session that was not decoded to its end
-            if isinstance(item := self._items.get(), Buffer):
-                self.pool.give_back(item)
+            if not isinstance(item := self._items.get(), int):
+                self.pool.give_back(item[0])
         self.pool.reserve(READY_BUFFERS)
         self._open = True
 
     def end(self) -> None:
         """End the session; see `Exchange.end`."""
         self._open = False
+
+    def trim(self) -> None:
+        """Return memory to the system; see `Exchange.trim`."""
         self.pool.trim(KEPT_BUFFERS)
 
     def next(self) -> Buffer | int:
         """Wait for a completed buffer or a signal."""
-        return self._items.get()
+        while not isinstance(item := self._items.get(), int):
+            buffer, loan = item
+            if buffer.decoded < loan:  # else it is there a second time, because of an interrupt
+                buffer.decoded = loan
+                return buffer
+        return item
 
     def post(self, signal: int) -> None:
         """Send a signal."""
@@ -224,10 +235,10 @@ class PythonExchange:
     def _requested(self, buffer: Any, size_bytes: Any, most_records: Any) -> None:
         lent, interrupted = None, False
         try:
-            lent = self.pool.lend()
+            lent = self._lend()
         except BaseException:  # noqa: BLE001  # a user's Ctrl-C, on their thread, which ctypes would swallow
             interrupted = True
-            lent = lent or self.pool.lend()
+            lent = lent or self._lend()
         most_records[0] = 0  # as many as fit
         size_bytes[0] = 0 if lent is None else self.pool.size_bytes
         buffer[0] = None if lent is None else lent.address
@@ -235,21 +246,25 @@ class PythonExchange:
             self._pass_on_interrupt()
 
     def _completed(self, context: object, stream: int, address: int | None, size_bytes: int, valid_bytes: int) -> None:
-        buffer = None
+        buffer, passed = None, False
         try:
             buffer = self.pool.take_back(address or 0, valid_bytes)
             self._pass_on(buffer)
+            passed = True
         except BaseException:  # noqa: BLE001  # as above
-            if buffer is None:
-                buffer = self.pool.take_back(address or 0, valid_bytes)
+            buffer = buffer or self.pool.take_back(address or 0, valid_bytes)
+            if not passed:  # or it has been, and nobody could say so: `next` gives it out once
                 self._pass_on(buffer)
             self._pass_on_interrupt()
+
+    def _lend(self) -> Buffer | None:
+        return self.pool.lend() if self._open else None
 
     def _pass_on(self, buffer: Buffer | None) -> None:
         if buffer is None:
             return
         if self._open:
-            self._items.put(buffer)
+            self._items.put((buffer, buffer.number))
         else:
             self._late.append(buffer)
 

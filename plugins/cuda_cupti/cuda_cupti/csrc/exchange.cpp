@@ -9,6 +9,7 @@
 //
 // CUPTI may keep a buffer from one session to the next, and write the next one's records into it. So what comes back during a
 // session is decoded in it, whenever it was lent; what comes back in between is nobody's, and free again at the next begin.
+// In between nothing is lent.
 #include <sys/mman.h>
 
 #include <condition_variable>
@@ -84,10 +85,12 @@ Buffer* lent(Exchange& it, Buffer* buffer) {
   return buffer;
 }
 
+// Return a buffer for CUPTI; null where there is no session, or no memory.
 Buffer* lend(Exchange& it) {
   size_t size;
   {
     std::lock_guard<std::mutex> held(it.lock);
+    if (!it.open) return nullptr;
     if (!it.free.empty()) {
       Buffer* buffer = it.free.back();
       it.free.pop_back();
@@ -95,7 +98,7 @@ Buffer* lend(Exchange& it) {
     }
     size = it.size;
   }
-  Buffer* buffer = size ? mapped(size) : nullptr;
+  Buffer* buffer = mapped(size);
   std::lock_guard<std::mutex> held(it.lock);
   if (buffer == nullptr) {
     ++it.refused;
@@ -186,13 +189,19 @@ DEVPROF_EXPORT int32_t devprof_cupti_begin(int64_t size, int64_t ready) {
   return 0;
 }
 
-// End the session: what comes back from now on is nobody's. All but `keep` free buffers go back to the system.
-DEVPROF_EXPORT void devprof_cupti_end(int64_t keep) {
+// End the session: what comes back from now on is nobody's, and nothing is lent.
+DEVPROF_EXPORT void devprof_cupti_end() {
+  Exchange& it = exchange();
+  std::lock_guard<std::mutex> held(it.lock);
+  it.open = false;
+}
+
+// Give all but `keep` free buffers back to the system.
+DEVPROF_EXPORT void devprof_cupti_trim(int64_t keep) {
   Exchange& it = exchange();
   std::vector<Buffer*> spare;
   {
     std::lock_guard<std::mutex> held(it.lock);
-    it.open = false;
     while (it.free.size() > static_cast<size_t>(keep)) {
       spare.push_back(it.free.back());
       it.all.erase(it.free.back()->address);

@@ -16,10 +16,12 @@ from cuda_cupti.collector import Collector
 from cuda_cupti.exchange import INTERRUPTED, BufferState, Exchange
 from cuda_cupti.external_ids import ExternalIds
 from cuda_cupti.layouts import expected
-from cuda_cupti.python_exchange import BufferPool, PythonExchange
+from cuda_cupti.python_exchange import Buffer, BufferPool, PythonExchange
 from hypothesis import given
 from hypothesis import strategies as st
 from stand_in import on_foreign_thread
+
+from plugins.cuda_cupti.tests.structs import pack
 
 SIZE = 1 << 16
 FREE, LENT, FILLED = BufferState
@@ -146,6 +148,35 @@ def test_an_interrupt_inside_a_callback_reaches_the_program_and_costs_no_buffer(
     assert [one if isinstance(one, int) else one.valid_bytes for one in items] == [INTERRUPTED, 8, INTERRUPTED]
 
 
+@pytest.mark.parametrize("at", ["before", "after"])
+def test_an_interrupt_around_the_handing_over_loses_no_buffer_and_gives_none_out_twice(
+    at: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exchange, raised, real = PythonExchange(BufferPool(SIZE)), [], PythonExchange._pass_on
+
+    def interrupted(self: PythonExchange, buffer: Buffer | None) -> None:
+        if raised:
+            return real(self, buffer)
+        raised.append(at)
+        if at == "after":
+            real(self, buffer)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PythonExchange, "_pass_on", interrupted)
+    exchange.begin()
+    exchange.completed(None, 0, _lent(exchange), SIZE, 8)
+    buffer = _filled(exchange)
+    exchange.give_back(buffer)
+    lent = [_lent(exchange) for _ in range(2)]
+    exchange.completed(None, 0, buffer.address, SIZE, 9)
+    items = [exchange.next(), exchange.next()]
+    assert [one if isinstance(one, int) else (one.address, one.valid_bytes) for one in items] == [
+        INTERRUPTED,
+        (buffer.address, 9),
+    ]
+    assert (raised, len(set(lent)), exchange.states()) == ([at], 2, {FILLED: 1, LENT: 1})
+
+
 def test_the_decoding_thread_passes_an_interrupt_on(exchange: Exchange, monkeypatch: pytest.MonkeyPatch) -> None:
     passed = threading.Event()
     monkeypatch.setattr("_thread.interrupt_main", passed.set)
@@ -220,6 +251,17 @@ def test_what_comes_back_in_between_sessions_is_no_ones_and_is_lent_again_cleare
     assert c.string_at(address, SIZE) == bytes(SIZE)
 
 
+def test_in_between_sessions_nothing_is_lent(exchange: Exchange) -> None:
+    assert _request(exchange) == (None, 0, 0)
+    exchange.begin()
+    _lent(exchange)
+    exchange.end()
+    assert [_request(exchange) for _ in range(3)] == [(None, 0, 0)] * 3
+    assert (exchange.states(), exchange.loans, exchange.refused) == ({FREE: 1, LENT: 1}, 1, 0)
+    exchange.begin()
+    assert _lent(exchange)
+
+
 def test_a_buffer_that_cupti_kept_from_an_earlier_session_is_decoded_in_the_one_in_which_it_comes_back(
     exchange: Exchange,
 ) -> None:
@@ -265,7 +307,29 @@ def test_memory_of_a_long_session_goes_back_to_the_system_but_for_what_cupti_hol
     for _ in range(15):
         exchange.give_back(_filled(exchange))
     exchange.end()
+    exchange.trim()
     assert exchange.states() == {FREE: 8, LENT: 5}
+
+
+def test_memory_of_a_session_goes_back_also_where_the_decoding_thread_came_late(
+    exchange: Exchange, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended, real = threading.Event(), exchange.end
+    collector = Collector(exchange, expected(130001), free=lambda address: ended.wait(10))
+
+    def end() -> None:
+        real()
+        ended.set()
+
+    monkeypatch.setattr(exchange, "end", end)
+    collector.begin()
+    overhead = pack(17, "13.0", overheadKind=6 << 16, overheadData=1)
+    held = [_lent(exchange) for _ in range(20)]
+    for address in held:
+        c.memmove(address, overhead, len(overhead))
+        exchange.completed(None, 0, address, SIZE, len(overhead))
+    collector.finish()
+    assert (len(collector.records), exchange.states()) == (20, {FREE: 8})
 
 
 def _complete(exchange: Exchange, data: bytes) -> None:
@@ -330,7 +394,7 @@ def test_a_collector_without_a_thread_leaves_no_session_open(
         with pytest.raises(RuntimeError, match="new thread"):
             collector.begin()
     collector.finish()
-    _complete(exchange, _ONE_RECORD)
+    assert _request(exchange) == (None, 0, 0)
     collector.begin()
     collector.finish()
     assert list(collector.records) == []
