@@ -6,17 +6,22 @@ Nothing is imported here: a framework that the program did not load holds nothin
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from cuda_cupti.binding import Cupti
-from cuda_cupti.errors import CudaUnavailableError, advice_for
+from cuda_cupti.errors import CudaUnavailableError, CuptiError, advice_for
 
 __all__ = ["check_alone", "kineto_records", "probe_subscription", "torch_has_cuda"]
 
+log = logging.getLogger("devprof.cuda_cupti")
+
 _HELD = (39, 23)
+_kept: list[ctypes.c_void_p] = []
+"""Subscriptions of devprof's own that CUPTI did not take back."""
 
 
 def check_alone(host: str) -> None:
@@ -49,15 +54,32 @@ def probe_subscription(cupti: Cupti) -> None:
 
     Raises:
         CudaUnavailableError: another tool subscribes.
+        CuptiError: CUPTI refuses for another reason, such as that users may not profile.
     """
-    if "torch" in sys.modules:
-        return
+    if "torch" in sys.modules or _left(cupti):
+        return  # what devprof itself could not give back is nobody else's
     handle = ctypes.c_void_p()
     code = cupti.attempt("cuptiSubscribe", ctypes.byref(handle), ctypes.cast(_ignore, ctypes.c_void_p), None)
     if code in _HELD:
         raise CudaUnavailableError(f"{_injected()}{advice_for(code)}")
-    if code == 0:
-        cupti.attempt("cuptiUnsubscribe", handle)
+    if code:
+        raise CuptiError(code, "cuptiSubscribe", cupti.describe(code))
+    _kept.append(handle)
+    if code := _left(cupti) and _left(cupti):  # once more: it may be a matter of the moment
+        log.warning(
+            "CUPTI does not take back a subscription of a moment (cuptiUnsubscribe answered %d); until it does, tools that "
+            "subscribe find CUPTI held by this process. The next profile tries again.",
+            code,
+        )
+
+
+def _left(cupti: Cupti) -> int:
+    """Give back what an earlier call could not; return what CUPTI answers where it cannot be, 0 where nothing is left."""
+    while _kept:
+        if code := cupti.attempt("cuptiUnsubscribe", _kept[-1]):
+            return code
+        _kept.pop()
+    return 0
 
 
 def torch_has_cuda() -> bool:

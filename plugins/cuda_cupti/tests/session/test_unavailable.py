@@ -439,6 +439,50 @@ def test_a_subscriber_is_found_and_no_subscription_is_kept(stand_in: StandIn, mo
     assert stand_in.subscriber == 1
 
 
+@pytest.mark.parametrize("code", [35, 999, 12345])
+def test_any_other_answer_to_a_subscription_is_told(
+    stand_in: StandIn, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    stand_in.fail["cuptiSubscribe"] = code
+    with pytest.raises(CuptiError, match=f"cuptiSubscribe answered {code} ") as raised:
+        coexistence.probe_subscription(Cupti(stand_in.functions))
+    assert advice_for(code) in str(raised.value)
+
+
+def test_a_subscription_that_cupti_does_not_take_back_is_devprofs_own_and_no_other_tools(
+    stand_in: StandIn, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    monkeypatch.setattr(coexistence, "_kept", [])
+    cupti = Cupti(stand_in.functions)
+    stand_in.fail["cuptiUnsubscribe"] = 999
+    for _ in range(2):
+        coexistence.probe_subscription(cupti)
+    assert (stand_in.subscriber, stand_in.calls["cuptiSubscribe"]) == (1, 1)
+    assert [record.getMessage().split(";")[0] for record in caplog.records] == [
+        "CUPTI does not take back a subscription of a moment (cuptiUnsubscribe answered 999)"
+    ]
+    stand_in.fail.clear()
+    coexistence.probe_subscription(cupti)
+    assert (stand_in.subscriber, coexistence._kept) == (0, [])
+
+
+def test_a_subscription_that_is_taken_back_at_the_second_time_is_no_matter(
+    stand_in: StandIn, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    answers = iter([999])
+    cupti = Cupti(
+        {
+            **stand_in.functions,
+            "cuptiUnsubscribe": lambda handle: next(answers, 0) or stand_in._cuptiUnsubscribe(handle.value),
+        }
+    )
+    coexistence.probe_subscription(cupti)
+    assert (stand_in.subscriber, caplog.records) == (0, [])
+
+
 def test_with_torch_in_the_process_nobody_subscribes(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", _torch(cuda="13.0", records=False))
     coexistence.probe_subscription(Cupti(stand_in.functions))
