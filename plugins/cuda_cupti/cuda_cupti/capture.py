@@ -67,6 +67,8 @@ class Client:
         access: the library, the driver and the layout.
         exchange: the functions that CUPTI calls.
         stacks: the ids that are pushed.
+        changed: what a capture changed for the process, by what it is, and what puts it back and says whether it could. What
+            could not be put back is tried again by the next capture.
     """
 
     def __init__(self, access: Access, exchange: Exchange | None = None) -> None:
@@ -79,6 +81,7 @@ class Client:
         self.access = access
         self.exchange = exchange or new_exchange()
         self.stacks = CorrelationStacks(access.cupti)
+        self.changed: dict[str, Callable[[], bool]] = {}
         self._lock = threading.Lock()
         self._capture: object | None = None
         self._process = os.getpid()
@@ -148,8 +151,9 @@ class Capture:
     errors: list[str] = field(default_factory=list)
     taken_over: Callable[[], bool] = kineto_records
     _on: list[ActivityKind] = field(default_factory=list)
-    _undo: list[Callable[[], object]] = field(default_factory=list)
     _records: bool = False
+    _strange: int = 0
+    _refused: int = 0
 
     def start(self) -> None:
         """Switch recording on.
@@ -183,9 +187,10 @@ class Capture:
             return
         paused = [kind for kind in self.kinds if kind != ActivityKind.EXTERNAL_CORRELATION]
         if on:
-            self._disable([kind for kind in paused if kind not in DEVICE_KINDS])
+            left = self._disable([kind for kind in paused if kind not in DEVICE_KINDS])
             self._wait_for_devices()
-            self._disable([kind for kind in paused if kind in DEVICE_KINDS])
+            for told in (left, self._disable([kind for kind in paused if kind in DEVICE_KINDS])):
+                self._fail(told and f"{told} It was recorded through a pause.")
         else:
             for kind in paused:
                 self._enable(kind)
@@ -203,7 +208,8 @@ class Capture:
         self._set_thread_ids()
         if cupti.byte_attribute(_ZEROED_BUFFERS) == 0 and cupti.set_byte_attribute(_ZEROED_BUFFERS, 1):
             # another client's buffers may not be cleared
-            self._undo.append(lambda: cupti.set_byte_attribute(_ZEROED_BUFFERS, 0))
+            self.client.changed["the clearing of buffers"] = lambda: cupti.set_byte_attribute(_ZEROED_BUFFERS, 0)
+        self._strange, self._refused = exchange.strange, exchange.refused
         self.collector.begin()
         cupti.call("cuptiActivityRegisterCallbacks", exchange.requested, exchange.completed)
         if exchange.outstanding(exchange.loans):
@@ -215,11 +221,12 @@ class Capture:
         self._records = True
 
     def _set_thread_ids(self) -> None:
-        cupti = self.client.access.cupti
+        cupti, changed = self.client.access.cupti, self.client.changed
         before = cupti.thread_id_type()
         cupti.call("cuptiSetThreadIdType", _SYSTEM_THREAD_IDS)
-        # process-wide, and Kineto looks its threads up by the other kind
-        self._undo.append(lambda: cupti.attempt("cuptiSetThreadIdType", before))
+        if before != _SYSTEM_THREAD_IDS:  # else it was so before, or an earlier capture could not put it back
+            # process-wide, and Kineto looks its threads up by the other kind
+            changed["the numbering of threads"] = lambda: cupti.attempt("cuptiSetThreadIdType", before) == 0
 
     def _enable(self, kind: ActivityKind) -> None:
         cupti = self.client.access.cupti
@@ -227,9 +234,10 @@ class Capture:
             error = CuptiError(code, f"cuptiActivityEnable({kind.name})", cupti.describe(code))
             if kind is ActivityKind.CONCURRENT_KERNEL or code in (35, 39, 40):
                 raise error
-            self.errors.append(str(error))
+            self._fail(str(error))
             return
-        self._on.append(kind)
+        if kind not in self._on:
+            self._on.append(kind)
         # switching a kind on resets its filter
         if kind is ActivityKind.RUNTIME:
             for cbid in NOISY_RUNTIME_CALLS:
@@ -242,11 +250,19 @@ class Capture:
         elif kind is ActivityKind.CUDA_EVENT:
             stamped = "cuptiActivityEnableCudaEventDeviceTimestamps"
             if cupti.attempt(stamped, 1) == 0:
-                self._undo.append(lambda: cupti.attempt(stamped, 0))  # off by default
+                # off by default
+                self.client.changed["the times of events"] = lambda: cupti.attempt(stamped, 0) == 0
 
-    def _disable(self, kinds: Sequence[ActivityKind]) -> None:
-        for kind in kinds:
-            self.client.access.cupti.attempt("cuptiActivityDisable", kind)
+    def _disable(self, kinds: Sequence[ActivityKind]) -> str:
+        """Switch off those of the kinds that are on; return what stays on, a sentence, and keep it for the end."""
+        cupti, why = self.client.access.cupti, ""
+        for kind in [one for one in self._on if one in kinds]:
+            if code := cupti.attempt("cuptiActivityDisable", kind):
+                why = str(CuptiError(code, "cuptiActivityDisable", cupti.describe(code)))
+            else:
+                self._on.remove(kind)
+        left = ", ".join(kind.name for kind in self._on if kind in kinds)
+        return f"CUPTI did not switch off {left}: {why}" if left else ""
 
     def _finish(self) -> None:
         cupti = self.client.access.cupti
@@ -261,8 +277,8 @@ class Capture:
         self._wait_for_devices()
         exchange = self.client.exchange
         loans = exchange.loans  # other threads may go on, and take more
-        self._flush(_COMPLETE)
-        if self.collector.wait(loans, LATE_BUFFERS_S):
+        flushed = self._flush(_COMPLETE)
+        if self.collector.wait(loans, LATE_BUFFERS_S) and flushed:
             self._wait_for_unfinished_work(loans)
         self._disable([kind for kind in self.kinds if kind in DEVICE_KINDS])
         loans = exchange.loans
@@ -271,8 +287,25 @@ class Capture:
             exchange.give_up(loans)
             self.errors.append(f"CUPTI did not give {left} activity buffer(s) back; their records are lost")
         self.dropped = cupti.dropped_records()
-        if failed := self.client.stacks.end():
-            self.errors.append(f"CUPTI refused {failed} external correlation id(s); their work belongs to no op")
+        self._tell_exchange()
+        refused, stuck = self.client.stacks.end()
+        if refused:
+            self.errors.append(f"CUPTI refused {refused} external correlation id(s); their work belongs to no op")
+        if stuck:
+            self.errors.append(
+                f"CUPTI did not take back {stuck} external correlation id(s); work after those ops may be linked to them"
+            )
+
+    def _tell_exchange(self) -> None:
+        exchange = self.client.exchange
+        if refused := exchange.refused - self._refused:
+            self.errors.append(
+                f"there was no memory for {refused} activity buffer(s); CUPTI dropped what they would have held"
+            )
+        if strange := exchange.strange - self._strange:
+            self.notes.append(
+                f"CUPTI gave back {strange} activity buffer(s) that it did not hold; nothing was read from them"
+            )
 
     def _wait_for_devices(self) -> None:
         """Wait for the primary context of every device, which is what all but few programs use."""
@@ -292,23 +325,33 @@ class Capture:
         """Wait for buffers that hold records of work that still runs: on contexts of the program's own, or CUPTI is slow."""
         deadline = time.monotonic() + UNFINISHED_WORK_S
         while time.monotonic() < deadline:
-            self._flush(_COMPLETE)
-            if not self.collector.wait(loans, 0.02):
+            if not self._flush(_COMPLETE) or not self.collector.wait(loans, 0.02):
                 return
         self.notes.append("work was still running, or CUPTI still held records of it, two seconds after the stop")
 
-    def _flush(self, what: int) -> None:
+    def _flush(self, what: int) -> bool:
+        """Have CUPTI hand buffers over; return whether it could."""
         cupti = self.client.access.cupti
         if code := cupti.attempt("cuptiActivityFlushAll", what):
-            self.errors.append(str(CuptiError(code, f"cuptiActivityFlushAll({what})", cupti.describe(code))))
+            self._fail(str(CuptiError(code, f"cuptiActivityFlushAll({what})", cupti.describe(code))))
+        return code == 0
+
+    def _fail(self, error: str) -> None:
+        """Keep an error, once however often it comes up."""
+        if error and error not in self.errors:
+            self.errors.append(error)
 
     def _end(self) -> None:
         """Put everything back as it was, in reverse; the functions for buffers stay registered, with nobody behind."""
         self.client.stacks.end()
-        self._disable(self._on)
+        self._fail(self._disable(self._on))
         self._on = []
-        while self._undo:
-            self._undo.pop()()
+        changed = self.client.changed
+        for what in reversed(list(changed)):
+            if changed[what]():
+                del changed[what]
+            else:
+                self._fail(f"CUPTI did not put back {what}; the next capture tries again")
         self.collector.finish()
         self.errors += self.collector.errors
         self.collector.errors = []

@@ -19,6 +19,7 @@ from devprof.model import ActivityType, DeviceInfo, ResourceInfo
 __all__ = ["Delivery"]
 
 _IDS = ActivityKind.EXTERNAL_CORRELATION
+_MOST_NOTES = 3
 
 
 class Delivery:
@@ -27,6 +28,7 @@ class Delivery:
     Attributes:
         devices, resources, properties: what the records stand on, and what is known of it, so far.
         filtered: how many API calls were left out as noise, so far.
+        notes: why buffers could not be read to their ends, the first few.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class Delivery:
         self.resources: dict[tuple[int, int], ResourceInfo] = {}
         self.properties: Sequence[Mapping[str, object]] = ()
         self.filtered = 0
+        self.notes: list[str] = []
         self._types, self._facts, self._clock = types, facts, clock
         self._earlier = Records()
         self._memory = MemoryTotals() if memory else None
@@ -74,6 +77,8 @@ class Delivery:
             logger.handle_dropped(count, reason)
         if any(one.lost_bytes for one in records):
             logger.handle_dropped(None, "the end of an activity buffer that cannot be read")
+            stops = [f"an activity buffer could not be read on: {stop}" for one in records for stop in one.stops]
+            self.notes += stops[: _MOST_NOTES - len(self.notes)]
         self.devices |= {one.id: one for one in output.devices}
         self.resources |= {(one.device_id, one.id): one for one in output.resources}
         self.properties, self.filtered = output.properties, self.filtered + output.filtered

@@ -159,7 +159,10 @@ class CudaProfilerSession(IActivityProfilerSession):
         self._status = TraceStatus.PROCESSING
         self._capture.stop()
         if self._source.client.is_here:
-            self._clocks.append(self._source.client.read_clock())
+            try:
+                self._clocks.append(self._source.client.read_clock())
+            except CuptiError as error:  # the records are there
+                self._capture.notes.append(f"whether the clock was moved during the capture is not known: {error}")
 
     def toggle_collection_dynamic(self, enabled: bool) -> None:
         """Pause or go on."""
@@ -237,7 +240,7 @@ class CudaProfilerSession(IActivityProfilerSession):
         facts: dict[str, object] = {f"CUPTI {key}": value for key, value in facts_of(access).items()}
         facts["CUPTI dropped records"] = self._capture.dropped
         facts["CUPTI noise calls left out"] = self._delivery.filtered
-        if notes := [*access.doubts, *self._capture.notes, *_clock_notes(self._clocks)]:
+        if notes := [*access.doubts, *self._capture.notes, *self._delivery.notes, *_clock_notes(self._clocks)]:
             facts["CUPTI notes"] = notes
         return facts
 

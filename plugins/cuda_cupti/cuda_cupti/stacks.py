@@ -13,13 +13,20 @@ __all__ = ["CorrelationStacks"]
 
 _PUSH, _POP = "cuptiActivityPushExternalCorrelationId", "cuptiActivityPopExternalCorrelationId"
 
+_EMPTY = 18  # CUPTI_ERROR_QUEUE_EMPTY
+
 
 class _Local(threading.local):
-    """What this thread has on CUPTI's stacks, by kind, and the session that it put it there for."""
+    """What this thread has on CUPTI's stacks, and the session that it put it there for.
+
+    Attributes:
+        pushed: by kind, for each range that the thread is in, how many ids are to be taken off at its end: none where CUPTI
+            refused the push. The first number is of those that no range takes off any more.
+    """
 
     def __init__(self) -> None:
         self.session: ExternalIds | None = None
-        self.depth = {OP_KIND: 0, USER_KIND: 0}
+        self.pushed = {OP_KIND: [0], USER_KIND: [0]}
 
 
 class CorrelationStacks:
@@ -35,19 +42,19 @@ class CorrelationStacks:
         self._local = _Local()
         self._ids: ExternalIds | None = None
         self._last = ctypes.c_uint64()  # nobody reads it; CUPTI wants a place
-        self._failed = 0
+        self._refused = self._stuck = 0
         os.register_at_fork(after_in_child=self._after_fork)
 
     def begin(self) -> ExternalIds:
         """Start a session of ids, and return it."""
-        self._failed = 0
+        self._refused = self._stuck = 0
         self._ids = ExternalIds()
         return self._ids
 
-    def end(self) -> int:
-        """End the session; return how many pushes CUPTI refused."""
+    def end(self) -> tuple[int, int]:
+        """End the session; return how many pushes CUPTI refused, and how many pops."""
         self._ids = None
-        return self._failed
+        return self._refused, self._stuck
 
     def push(self, kind: int, id: int) -> None:
         """Put an id on the calling thread's stack of a kind. Nothing without a session."""
@@ -58,25 +65,35 @@ class CorrelationStacks:
         if local.session is not ids:
             self._clean(local, ids)
         # counted first: a Ctrl-C in between leaves one pop too many, which CUPTI answers, and not one too few
-        local.depth[kind] += 1
+        local.pushed[kind].append(1)
         if self._cupti.attempt(_PUSH, kind, ids.outgoing(id)):
-            self._failed += 1
+            local.pushed[kind][-1] = 0  # what lies on the stack then is another's
+            self._refused += 1
 
     def pop(self, kind: int) -> None:
         """Take the innermost id of a kind from the calling thread's stack; nothing where this session put none there."""
         local = self._local
-        if local.session is None or (self._ids is not None and local.session is not self._ids) or not local.depth[kind]:
+        pushed = local.pushed[kind]
+        if (self._ids is not None and local.session is not self._ids) or len(pushed) == 1:
             return
-        local.depth[kind] -= 1
-        self._cupti.attempt(_POP, kind, ctypes.byref(self._last))
+        if left := self._taken_off(kind, pushed.pop()):
+            pushed[-1] += left  # it lies on top of what the range around took, which takes it off too
+            self._stuck += 1
 
     def _clean(self, local: _Local, ids: ExternalIds) -> None:
         """Take off what an earlier session left on this thread."""
-        for kind, depth in local.depth.items():
-            for _ in range(depth):
-                self._cupti.attempt(_POP, kind, ctypes.byref(self._last))
-            local.depth[kind] = 0
+        for kind, pushed in local.pushed.items():
+            self._taken_off(kind, sum(pushed))
+            local.pushed[kind] = [0]
         local.session = ids
+
+    def _taken_off(self, kind: int, n: int) -> int:
+        """Take so many ids off; return how many CUPTI left there."""
+        for done in range(n):
+            # an empty stack holds none of ours
+            if self._cupti.attempt(_POP, kind, ctypes.byref(self._last)) not in (0, _EMPTY):
+                return n - done
+        return 0
 
     def _after_fork(self) -> None:
         self._ids = None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from cuda_cupti.capture import Client
+from cuda_cupti.capture import Capture, Client
 from cuda_cupti.errors import CudaUnavailableError
 from cuda_cupti.layouts import ActivityKind
 from cuda_cupti.profiler import CudaProfiler, Source
@@ -149,16 +150,20 @@ def test_buffers_that_cupti_keeps_are_told_and_waited_for_no_more(
 
 
 def test_records_in_a_buffer_that_cupti_took_at_the_end_of_the_capture_before_are_this_ones(
-    stand_in: Any, capture: Any, configure: Any, process: Any
+    stand_in: Any, configure: Any, process: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = configure()
     session.start()
-    kinds = set(stand_in.enabled)
+    kinds, finish = set(stand_in.enabled), session._collector.finish
+
+    def in_the_middle_of_a_launch() -> None:
+        stand_in.enabled = kinds
+        stand_in.kernel("between")
+        stand_in.enabled = set()
+        finish()
+
+    monkeypatch.setattr(session._collector, "finish", in_the_middle_of_a_launch)
     session.stop()
-    # a thread that was in the middle of a launch
-    stand_in.enabled = kinds
-    stand_in.kernel("between")
-    stand_in.enabled = set()
     flushed = stand_in.fail["cuptiActivityFlushAll", 1] = 999  # nor does CUPTI give it back at the start
     session = configure(KERNEL)
     session.start()
@@ -166,6 +171,25 @@ def test_records_in_a_buffer_that_cupti_took_at_the_end_of_the_capture_before_ar
     session.stop()
     found = [one.activity_name for one in process(session).of(KERNEL)]
     assert (found, flushed) == (["between", "new"], 999)
+
+
+def test_where_a_kind_stays_on_after_a_capture_no_memory_is_lent_and_it_is_told(
+    stand_in: Any, capture: Any, client: Client
+) -> None:
+    stand_in.fail["cuptiActivityDisable"] = 1
+    logger = capture(lambda session: stand_in.kernel())
+    assert len(logger.of(KERNEL)) == 1
+    (error,) = logger.session.errors()
+    assert error.startswith("CUPTI did not switch off MEMCPY, MEMSET, DRIVER, RUNTIME, CONCURRENT_KERNEL, OVERHEAD,")
+    assert error.endswith(": cuptiActivityDisable answered 1 (CUPTI_ERROR_OF_THE_STAND_IN).")
+    before = client.exchange.states()
+    for _ in range(60):
+        stand_in.kernel(n=1000)  # more than three buffers
+    assert client.exchange.states() == before
+    stand_in.fail.clear()
+    after = capture(lambda session: stand_in.kernel("new"))
+    assert ([one.activity_name for one in after.of(KERNEL)], after.session.errors()) == (["new"], [])
+    assert (stand_in.enabled, after.dropped) == (set(), [])
 
 
 def test_a_thread_that_goes_on_launching_does_not_hold_up_the_stop(
@@ -197,6 +221,91 @@ def test_a_push_that_cupti_refuses_is_counted(stand_in: Any, capture: Any) -> No
     stand_in.fail["cuptiActivityPushExternalCorrelationId"] = 1
     logger = capture(lambda session: [session.push_correlation_id(1), stand_in.kernel()])
     assert logger.session.errors() == ["CUPTI refused 1 external correlation id(s); their work belongs to no op"]
+
+
+def test_a_clock_that_cannot_be_read_at_the_stop_costs_no_records(stand_in: Any, capture: Any) -> None:
+    def work(session: Any) -> None:
+        stand_in.kernel()
+        stand_in.fail["cuptiGetTimestamp"] = 999
+
+    logger = capture(work)
+    assert (len(logger.of(KERNEL)), logger.session.errors()) == (1, [])
+    (note,) = logger.session.get_metadata()["CUPTI notes"]
+    said = "whether the clock was moved during the capture is not known: cuptiGetTimestamp answered 999"
+    assert note.startswith(said)
+
+
+def test_flushes_that_fail_are_told_once_and_not_tried_for_two_seconds(stand_in: Any, capture: Any) -> None:
+    def work(session: Any) -> None:
+        stand_in.kernel()
+        stand_in.fail["cuptiActivityFlushAll"] = 8
+
+    logger = capture(work)
+    assert [one.split(" (")[0] for one in logger.session.errors()] == [
+        "cuptiActivityFlushAll(0) answered 8",
+        "cuptiActivityFlushAll(1) answered 8",
+        "CUPTI did not give 1 activity buffer(s) back; their records are lost",
+    ]
+    assert stand_in.calls["cuptiActivityFlushAll"] == 2
+
+
+def test_a_flush_that_fails_while_work_is_waited_for_ends_the_waiting(
+    stand_in: Any, capture: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cuda_cupti.capture.LATE_BUFFERS_S", 0.01)
+    waited, real = [], Capture._wait_for_unfinished_work
+
+    def broken(self: Capture, loans: int) -> None:
+        waited.append(loans)
+        stand_in.fail["cuptiActivityFlushAll", 0] = 8
+        real(self, loans)
+
+    def work(session: Any) -> None:
+        stand_in.waits_in_vain = True
+        stand_in.kernel(runs=True)
+        stand_in.kernel()
+
+    monkeypatch.setattr(Capture, "_wait_for_unfinished_work", broken)
+    before = time.monotonic()
+    logger = capture(work)
+    assert (len(waited), time.monotonic() - before < 1) == (1, True)
+    assert [one.split(" (")[0] for one in logger.session.errors()] == ["cuptiActivityFlushAll(0) answered 8"]
+
+
+@pytest.mark.parametrize(
+    ("function", "what", "left"),
+    [
+        (("cuptiSetThreadIdType", 0), "the numbering of threads", (1, 0)),
+        ("cuptiActivitySetAttribute", "the clearing of buffers", (0, 1)),
+    ],
+)
+def test_what_cannot_be_put_back_is_told_and_put_back_by_the_next_capture(
+    stand_in: Any, capture: Any, function: Any, what: str, left: tuple[int, int]
+) -> None:
+    def work(session: Any) -> None:
+        stand_in.fail[function] = 1
+
+    first = capture(work)
+    assert first.session.errors() == [f"CUPTI did not put back {what}; the next capture tries again"]
+    assert (stand_in.thread_ids, stand_in.attributes[5]) == left
+    stand_in.fail.clear()
+    second = capture(lambda session: stand_in.kernel())
+    assert (stand_in.thread_ids, stand_in.attributes[5], second.session.errors()) == (0, 0, [])
+
+
+def test_requests_without_memory_and_buffers_that_nobody_lent_are_told(
+    stand_in: Any, capture: Any, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = {"strange": 5, "refused": 7}
+    for name in counts:
+        monkeypatch.setattr(type(client.exchange), name, property(lambda _, name=name: counts[name]))
+    logger = capture(lambda session: counts.update(strange=7, refused=10))
+    assert logger.session.errors() == [
+        "there was no memory for 3 activity buffer(s); CUPTI dropped what they would have held"
+    ]
+    assert logger.session.get_metadata()["CUPTI notes"] == [
+        "CUPTI gave back 2 activity buffer(s) that it did not hold; nothing was read from them"
+    ]
 
 
 def test_a_clock_that_is_not_the_hosts_is_measured_and_its_batches_say_so(

@@ -85,6 +85,65 @@ def test_ids_that_another_client_pushed_stay_on_the_stack_and_are_nobodys(
     assert stand_in.depth(kind) == 1
 
 
+@pytest.mark.parametrize("kind", [OP_KIND, USER_KIND])
+def test_where_a_push_was_refused_nothing_of_another_client_is_taken_off(
+    stand_in: Any, capture: Any, kind: int
+) -> None:
+    stand_in.push_foreign(kind, 12)
+
+    def work(session: Any) -> None:
+        user = kind == USER_KIND
+        push = session.push_user_correlation_id if user else session.push_correlation_id
+        pop = session.pop_user_correlation_id if user else session.pop_correlation_id
+        push(1)
+        stand_in.fail["cuptiActivityPushExternalCorrelationId"] = 8
+        push(2)
+        stand_in.fail.clear()
+        pop()
+        stand_in.kernel()
+        pop()
+
+    logger = capture(work)
+    (kernel,) = logger.of(KERNEL)
+    assert (kernel.linked_user if kind == USER_KIND else kernel.linked) == 1
+    assert stand_in.depth(kind) == 1
+    assert len(logger.session.errors()) == 1  # type: ignore[attr-defined]
+
+
+def test_a_pop_that_cupti_refuses_is_told_and_made_good_at_the_end_of_the_range_around(
+    stand_in: Any, capture: Any
+) -> None:
+    def work(session: Any) -> None:
+        session.push_correlation_id(1)
+        session.push_correlation_id(2)
+        stand_in.fail["cuptiActivityPopExternalCorrelationId"] = 8
+        session.pop_correlation_id()
+        stand_in.fail.clear()
+        stand_in.kernel("linked to what is over")
+        session.pop_correlation_id()
+        stand_in.kernel("after")
+
+    logger = capture(work)
+    assert [one.linked for one in logger.of(KERNEL)] == [2, 0]
+    assert logger.session.errors() == [  # type: ignore[attr-defined]
+        "CUPTI did not take back 1 external correlation id(s); work after those ops may be linked to them"
+    ]
+    assert stand_in.depth(OP_KIND) == 0
+
+
+def test_what_a_refused_pop_left_is_taken_off_in_the_next_session(stand_in: Any, capture: Any) -> None:
+    def work(session: Any) -> None:
+        session.push_correlation_id(1)
+        stand_in.fail["cuptiActivityPopExternalCorrelationId"] = 8
+        session.pop_correlation_id()
+        stand_in.fail.clear()
+
+    capture(work)
+    assert stand_in.depth(OP_KIND) == 1
+    capture(lambda session: [session.push_correlation_id(1), session.pop_correlation_id()])
+    assert stand_in.depth(OP_KIND) == 0
+
+
 def test_pushes_outside_of_a_session_do_not_reach_cupti(stand_in: Any, configure: Any) -> None:
     session = configure()
     session.push_correlation_id(1)
@@ -175,6 +234,21 @@ def test_the_end_of_a_buffer_that_cannot_be_read_is_said_to_be_lost(stand_in: An
     logger = capture(work)
     assert len(logger.of(KERNEL)) == 1
     assert logger.dropped == [(None, "the end of an activity buffer that cannot be read")]
+    (note,) = logger.session.get_metadata()["CUPTI notes"]  # type: ignore[attr-defined]
+    assert note.startswith(f"an activity buffer could not be read on: unknown kind {0xFFFFFFFF} at byte ")
+
+
+def test_only_the_first_few_buffers_that_cannot_be_read_are_told_one_by_one(
+    stand_in: Any, configure: Any, process: Any, flushed: Any
+) -> None:
+    session = configure()
+    session.start()
+    for _ in range(5):
+        stand_in.raw(b"\xff" * 64)
+        flushed(session)
+    session.stop()
+    process(session)
+    assert len(session.get_metadata()["CUPTI notes"]) == 3
 
 
 def test_noise_is_not_even_recorded(stand_in: Any, capture: Any) -> None:
