@@ -246,7 +246,7 @@ class Layout:
         return _dtype(int(kind), self.strides[kind])
 
     def differences(self, other: Layout) -> tuple[str, ...]:
-        """Say where this layout is not another one, a phrase each, for a warning; kinds that only this one has are no matter."""
+        """Say where this layout is not as another, a phrase each, for a warning; more kinds than there do not matter."""
         return tuple(
             f"{_name(kind)}: {self.strides[kind]} bytes, expected {wanted}"
             if kind in self.strides

@@ -385,7 +385,11 @@ def test_a_device_that_no_record_can_hold_costs_its_own_record_alone() -> None:
 
 @pytest.mark.parametrize(
     ("maker", "kind", "name"),
-    [("kernels", KERNEL, "CONCURRENT_KERNEL"), ("runtime_calls", RUNTIME, "RUNTIME"), ("memory_reports", MEMORY, "MEMORY2")],
+    [
+        ("kernels", KERNEL, "CONCURRENT_KERNEL"),
+        ("runtime_calls", RUNTIME, "RUNTIME"),
+        ("memory_reports", MEMORY, "MEMORY2"),
+    ],
 )
 def test_where_one_kind_cannot_be_converted_its_records_are_lost_by_number_and_no_others(
     maker: str, kind: int, name: str, monkeypatch: pytest.MonkeyPatch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,12 @@ from cuda_cupti.native_exchange import NativeExchange
 from cuda_cupti.profiler import CudaProfiler, Source
 from cuda_cupti.python_exchange import BufferPool, PythonExchange
 
-from devprof.contract import SessionConfig
+import devprof
+from devprof.contract import SessionConfig, hookimpl
 from devprof.errors import BuildError
 from devprof.model import ActivityBatch, ActivityType, GenericTraceActivity
 from devprof.native import build
+from devprof.registry import register, unregister
 
 sys.path.insert(0, str(Path(__file__).parent / "support"))
 
@@ -113,6 +115,25 @@ def capture(configure: Callable[..., Any]) -> Callable[..., KeepingLogger]:
         return logger
 
     return run
+
+
+class NamedProfiler(CudaProfiler):
+    """The plugin under another name, so that it stands beside an installed one."""
+
+    def name(self) -> str:
+        return "stand-in"
+
+
+@pytest.fixture
+def profile(client: Client) -> Iterator[Callable[..., Any]]:
+    class Plugin:
+        @hookimpl
+        def devprof_activity_profilers(self) -> list[CudaProfiler]:
+            return [NamedProfiler(lambda: Source(client, is_alone=lambda host: None))]
+
+    register(Plugin(), "stand-in")
+    yield lambda **options: devprof.profile(activities=["cpu", "stand-in"], host="python", **options)
+    unregister("stand-in")
 
 
 @pytest.fixture(name="process")

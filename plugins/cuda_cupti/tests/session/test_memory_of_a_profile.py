@@ -3,38 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-from cuda_cupti.capture import Client
 from cuda_cupti.layouts import ActivityKind
-from cuda_cupti.profiler import CudaProfiler, Source
 
 import devprof
 from devprof.analysis import memory_curve
-from devprof.contract import hookimpl
-from devprof.registry import register, unregister
-
-
-class NamedProfiler(CudaProfiler):
-    """The plugin under another name, so that it stands beside an installed one."""
-
-    def name(self) -> str:
-        return "stand-in"
-
-
-@pytest.fixture
-def profile(client: Client) -> Iterator[Callable[..., Any]]:
-    class Plugin:
-        @hookimpl
-        def devprof_activity_profilers(self) -> list[CudaProfiler]:
-            return [NamedProfiler(lambda: Source(client, is_alone=lambda host: None))]
-
-    register(Plugin(), "stand-in")
-    yield lambda **options: devprof.profile(activities=["cpu", "stand-in"], host="python", **options)
-    unregister("stand-in")
 
 
 def test_a_profile_has_the_curve_of_each_device_and_what_each_range_took(
