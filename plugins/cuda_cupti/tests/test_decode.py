@@ -72,6 +72,11 @@ def assert_same_as_plain(raw: bytes, layout: Layout) -> None:
     assert bool(records.stops) == bool(records.lost_bytes)
 
 
+def test_names_that_no_output_has_are_not_read() -> None:
+    marker = pack(12, "13.0", name=0x1234)
+    assert decode(marker, LAYOUT, no_text).of[12]["name"].tolist() == [0x1234]
+
+
 @pytest.mark.parametrize("release", VERSIONS)
 def test_every_kind_of_every_release_comes_out_with_the_values_that_went_in(release: str) -> None:
     layout = expected(VERSIONS[release])
