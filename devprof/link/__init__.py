@@ -5,8 +5,8 @@ In: the batches of one plugin in one session, in Unix ns.
 Out: masks, link columns and spans beside the batches, with a count of everything that did not fit.
 Never: changes a record's time, invents device work, or knows a vendor's names or a host.
 
-Order for a plugin's records: `join_launches`, `apply_window`, `overlapping_rows`, `duplicates` where they may be, `link`, then
-`annotation_spans`. For the host's own events: `nest`, `forward_backward`.
+Order for a plugin's records: `join_launches`, `apply_window`, `overlapping_rows`, `duplicates` where they may be, `link`,
+`with_launch_items`, then `annotation_spans`. For the host's own events: `nest`, `forward_backward`.
 A "row" is a record's position in all batches laid end to end.
 """
 
@@ -17,6 +17,7 @@ from devprof.link.join import LaunchJoin, join_launches
 from devprof.link.linking import LinkCounts, LinkedColumns, LinkResult, link
 from devprof.link.nesting import Nesting, nest, nesting
 from devprof.link.overlaps import RowOverlaps, crossings, overlapping_rows, places_of
+from devprof.link.references import LAUNCH_ITEMS, with_launch_items
 from devprof.link.user_parents import UserParents
 from devprof.link.user_spans import AnnotationSpans, annotation_spans
 from devprof.link.window import (
@@ -32,6 +33,7 @@ __all__ = [
     "AFTER_WINDOW",
     "BEFORE_WINDOW",
     "LAUNCHED_OUTSIDE_WINDOW",
+    "LAUNCH_ITEMS",
     "AnnotationSpans",
     "ForwardBackward",
     "IdTable",
@@ -57,4 +59,5 @@ __all__ = [
     "overlapping_rows",
     "places_of",
     "separate_work",
+    "with_launch_items",
 ]

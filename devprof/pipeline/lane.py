@@ -28,6 +28,7 @@ from devprof.link import (
     may_hold_duplicates,
     overlapping_rows,
     separate_work,
+    with_launch_items,
 )
 from devprof.model import ActivityBatch, DeviceInfo, ResourceInfo
 from devprof.pipeline.doubts import doubt_kinds, doubt_numbers
@@ -124,6 +125,7 @@ def process(
         device_offset=device_offset,
         uncertainty_ns=uncertainty_ns,
     )
+    batches = with_launch_items(batches, join, linked)
     separated = separate_work(batches, linked) if overlaps.n_crossing else SeparatedWork(batches)
     # after the separation, so that no two added rows get one number; a span covers its work on added rows too
     spans = annotation_spans(batches, linked, taken=separated.extra_rows, widened_by_ns=widened_by_ns)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from devprof.link import LAUNCH_ITEMS
 from devprof.model import ActivityType, Role
 from devprof.store import ItemColumn, ItemKind, Trace
 
@@ -25,7 +26,7 @@ SPACES = (OPS, LAUNCHES, SEQUENCE, PYTHON)
 ids of Python calls."""
 
 ITEM_SPACES = {
-    "wait_on_cuda_event_record_corr_id": LAUNCHES,
+    **dict.fromkeys(LAUNCH_ITEMS, LAUNCHES),
     "Sequence number": SEQUENCE,
     "Python id": PYTHON,
     "Python parent id": PYTHON,
