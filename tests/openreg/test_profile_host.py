@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,9 @@ import torch
 import devprof
 from devprof.capture import RECORDING
 from devprof.errors import SessionError
+from devprof.model import ActivityType
+from devprof.testing import Traced
+from devprof.testing.baselines import Baselines
 
 STEP = """
     import sys, simland, torch, devprof
@@ -53,6 +58,36 @@ def test_a_transformer_step_has_the_device_times_that_torch_profiler_gives_it(sa
     assert ours["lost"] == 0
     assert len(theirs["rows"]) > 20
     assert ours["rows"] == theirs["rows"]
+
+
+def test_a_block_without_a_wait_has_none_and_one_with_a_wait_has_that(tmp_path: Path) -> None:
+    """torch.profiler waits for the device before it stops; the block did not."""
+    x = torch.ones(8, 8, device="openreg")
+    with Traced(Baselines(tmp_path / "b.json"), "t", "cpu", "openreg", host="torch") as quiet:
+        x @ x
+    with Traced(Baselines(tmp_path / "b.json"), "t", "cpu", "openreg", host="torch") as waiting:
+        x @ x
+        torch.openreg.synchronize()
+    assert [len(block.trace.named("orDeviceSynchronize")) for block in (quiet, waiting)] == [1, 2]
+    quiet.assert_no_synchronisation()
+    with pytest.raises(AssertionError, match=r"waited for a device 1 times\n.*\n  orDeviceSynchronize "):
+        waiting.assert_no_synchronisation()
+
+
+def test_the_device_time_of_a_range_is_that_of_its_work(tmp_path: Path) -> None:
+    renewed = Baselines(tmp_path / "b.json", renew=True)
+    with Traced(renewed, "t", "cpu", "openreg", host="torch") as block, devprof.record_function("step"):
+        x = torch.ones(8, 8, device="openreg")
+        with devprof.record_function("forward"):
+            x @ x
+            time.sleep(0.01)
+            x @ x
+    block.assert_device_time("forward", of="step")
+    work = {row.key: row.device_time_total for row in block.prof.key_averages() if row.device_type == "cpu"}
+    assert block.trace.of_type(ActivityType.GPU_USER_ANNOTATION).size == 2
+    assert Baselines(tmp_path / "b.json").compare("t forward of step", 0) == pytest.approx(
+        work["aten::mm"] / work["step"], abs=1e-6
+    )
 
 
 def test_a_plugin_is_named_by_its_own_name_or_by_torchs_group() -> None:

@@ -38,13 +38,17 @@ class Device:
             pass
 
     def run(self, kind: ActivityType, name: str, begin_us: int, length_us: int) -> None:
-        self.work.append((kind, name, begin_us * US, length_us * US, correlation.current_op_id()))
+        self.work.append((kind, name, begin_us * US, length_us * US, _current()))
 
     def records(self, start_ns: int, end_ns: int) -> Iterable[GenericTraceActivity]:
-        for number, (kind, name, begin, length, op) in enumerate(self.work, start=1):
+        for number, (kind, name, begin, length, ids) in enumerate(self.work, start=1):
             at = start_ns + begin
             row = {} if kind is CALL else {"resource": int(kind is COPY), "id": number}
-            yield GenericTraceActivity(kind, name, at, at + length, linked=op, **row)
+            yield GenericTraceActivity(kind, name, at, at + length, **ids, **row)
+
+
+def _current() -> dict[str, int]:
+    return {"linked": correlation.current_op_id(), "linked_user": correlation.current_user_id()}
 
 
 @pytest.fixture
@@ -137,6 +141,38 @@ def test_a_device_time_can_be_compared_with_another_ops(traced: Traced, tmp_path
         AssertionError, match="there is no op or range 'sideways' in the trace; there are backward, copy"
     ):
         traced.assert_device_time("sideways")
+
+
+def test_the_time_between_a_ranges_work_is_nobodys(device: Device, tmp_path: Path) -> None:
+    baselines = Baselines(tmp_path / "b.json", renew=True)
+    block = Traced(baselines, "t", "cpu", "npu", host="python")
+    with block:
+        with record_function("step"):
+            with record_function("forward"):
+                device.run(KERNEL, "gemm", 0, 100)
+                device.run(KERNEL, "gemm", 400, 100)  # its span on the device lasts 500 us, of which 300 are idle
+            device.run(KERNEL, "relu", 700, 50)
+        device.wait()
+    block.assert_device_time("forward", of="step")
+    block.assert_device_time("relu")
+    assert json.loads((tmp_path / "b.json").read_text()) == {"t forward of step": 0.8, "t relu": 0.2}
+
+
+def test_a_wait_of_the_profilers_own_after_the_block_is_not_the_blocks(device: Device, tmp_path: Path) -> None:
+    def waits(start_ns: int, end_ns: int) -> Iterable[GenericTraceActivity]:
+        yield GenericTraceActivity(CALL, "npuStreamSynchronize", start_ns + US, start_ns + 2 * US)
+        yield GenericTraceActivity(CALL, "npuDeviceSynchronize", end_ns - 1, end_ns)
+
+    register(plugin_of(ScriptedProfiler("late", script=waits)), "late")
+    try:
+        with Traced(Baselines(tmp_path / "b.json"), "t", "cpu", "late", host="python") as block:
+            device.wait()
+    finally:
+        unregister("late")
+    assert block.trace.named("npuDeviceSynchronize").size == 1
+    with pytest.raises(AssertionError, match=r"waited for a device 1 times\n.*\n  npuStreamSynchronize "):
+        block.assert_no_synchronisation()
+    block.assert_no_synchronisation(allowed=["npuStream*"])
 
 
 def test_nothing_can_be_asserted_before_the_block_has_ended(tmp_path: Path, device: Device) -> None:
