@@ -106,7 +106,8 @@ def joined(trace: Trace, *, with_arrows: bool = False) -> Trace:
 
     Host events get the innermost event around them as parent. Device work gets its launch, else the op that its id names.
     Where the file gives no op ids, a launch takes the id of the nearest range around it, and device work that of its launch; so
-    it is where older Kineto wrote the launch number in their place, which a note in the facts says.
+    it is where older Kineto wrote the launch number in their place, which a note in the facts says. Where the file carries the
+    account of a devprof session, that session has linked whatever can be linked, and nothing is guessed.
 
     Args:
         trace: as a reader returns it: the events of a row in the order of entering.
@@ -118,11 +119,14 @@ def joined(trace: Trace, *, with_arrows: bool = False) -> Trace:
     above = nest(trace.start_ns[host], trace.end_ns[host], trace.row[host].astype(np.int64))
     parent[host] = np.where(above >= 0, host[above], -1)
     around = _ranges_around(role, parent)
-    repeated = _repeat_launch_numbers(trace, role, around)
+    is_linked = _has_account(trace.facts)
+    repeated = not is_linked and _repeat_launch_numbers(trace, role, around)
     linked = np.where(role.launches | role.device, 0, trace.linked) if repeated else trace.linked
-    linked = np.where((linked == 0) & (around >= 0) & (role.ranges | role.launches), trace.id[around], linked)
+    guessed = role.ranges if is_linked else role.ranges | role.launches
+    linked = np.where((linked == 0) & (around >= 0) & guessed, trace.id[around], linked)
     launch = _launches(trace, role)
-    linked = np.where((linked == 0) & (launch >= 0), linked[launch], linked)
+    if not is_linked:
+        linked = np.where((linked == 0) & (launch >= 0), linked[launch], linked)
     parent = np.where(role.device, _work_parents(trace, role, launch, linked), parent)
     columns: dict[str, Any] = {"parent": parent.astype(np.int32), "linked": linked}
     if with_arrows:
@@ -134,6 +138,15 @@ def _noted(facts: Mapping[str, object], note: str) -> dict[str, object]:
     file = facts.get("file")
     account: dict[str, Any] = dict(file) if isinstance(file, Mapping) else {}
     return {**facts, "file": {**account, "notes": [*account.get("notes", ()), note]}}
+
+
+def _has_account(facts: Mapping[str, object]) -> bool:
+    """Say whether a trace is of a session of devprof's with plugins, or of several, merged."""
+    report, ranks = facts.get("report"), facts.get("ranks")
+    if isinstance(ranks, list) and ranks:
+        inner = [one.get("facts") if isinstance(one, Mapping) else None for one in ranks]
+        return all(isinstance(one, Mapping) and "ranks" not in one and _has_account(one) for one in inner)
+    return isinstance(report, Mapping) and bool(report.get("plugins"))
 
 
 class _Roles:

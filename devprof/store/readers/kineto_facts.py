@@ -21,6 +21,8 @@ _TEXTS = ("trace_id", "host_name")
 _OF_THE_FORMAT = frozenset(
     {"schemaVersion", "deviceProperties", "displayTimeUnit", "baseTimeNanoseconds", "traceName", "devprof"}
 )
+_REPORT = ("host", "start_ns", "end_ns", "complete", "notes", "host_events", "plugins")
+"""What the account of a session consists of, `SessionReport.as_dict`; the file has it beside devprof's other facts."""
 _FARTHEST_NS = 2**62
 _SPAN = re.compile(r"(?:(.*) )?(.*) \((-?\d{1,9})\)", re.DOTALL)
 
@@ -63,7 +65,10 @@ def facts_of(top: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> dic
     metadata = {key: value for key, value in top.items() if key not in (*_OF_THE_FORMAT, *_FLAGS, *_TEXTS)}
     metadata |= moved if isinstance(moved := own.pop("metadata", None), dict) else {}
     version = own.pop("version", None)
-    facts: dict[str, object] = {"host": "file", **own}
+    facts: dict[str, object] = {"host": own.get("host", "file")}
+    if isinstance(own.get("plugins"), dict):
+        facts["report"] = {key: own.pop(key) for key in _REPORT if key in own}
+    facts |= own
     facts |= {"devprof_version": version} if version else {}
     facts |= {key: bool(top[key]) for key in _FLAGS if key in top}
     facts |= {key: top[key] for key in _TEXTS if key in top}

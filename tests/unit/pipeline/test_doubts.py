@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import pytest
 
+from devprof.analysis import key_averages
 from devprof.errors import LossWarning
+from devprof.export import chrome_trace
 from devprof.host import RecordFunction
 from devprof.model import ActivityType, GenericTraceActivity
+from devprof.pipeline.files import load
 from devprof.profiler import profile
 from devprof.registry import register, unregister
 from devprof.testing import ScriptedProfiler, plugin_of
@@ -47,6 +53,28 @@ def test_the_vendors_number_in_place_of_the_op_id() -> None:
         LossWarning, match=r"0 of 2 device records linked to an op; most likely the records carry another id"
     ):
         session(script)
+
+
+def test_what_no_op_owns_is_owned_by_none_in_any_file_of_the_trace(tmp_path: Path) -> None:
+    def script(start: int, end: int) -> list[GenericTraceActivity]:
+        at = (start + end) // 2
+        wrong = GenericTraceActivity(CALL, "launch", at, at + 10, thread_id=main, id=1, linked=10**6)
+        return [wrong, GenericTraceActivity(KERNEL, "gemm", at + 20, at + 50, id=1, linked=10**6)]
+
+    main = threading.get_native_id()
+    register(plugin_of(ScriptedProfiler("npu", script=script)), "npu")
+    try:
+        with pytest.warns(LossWarning), profile(activities=["cpu", "npu"], host="python") as prof, RecordFunction("op"):
+            time.sleep(0.001)
+    finally:
+        unregister("npu")
+    for name, write in (("t.devprof", prof.trace.save), ("t.json", partial(chrome_trace, prof.trace))):
+        write(tmp_path / name)
+        trace = load(tmp_path / name)
+        assert trace.linked[trace.named("gemm")] == 0, name
+        owned = {row.key: row.device_time_total_ns for row in key_averages(trace) if row.device_type == "cpu"}
+        assert owned["op"] == 0, name
+        assert list(trace.facts["report"]["plugins"]) == ["npu"], name  # type: ignore[index,call-overload]
 
 
 @pytest.mark.parametrize("kind", [DRIVER, CALL], ids=lambda kind: kind.name)

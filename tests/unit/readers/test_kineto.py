@@ -385,6 +385,41 @@ def test_an_op_id_that_happens_to_be_the_launch_number_is_one_where_the_op_aroun
     assert trace.facts["file"]["notes"] == []  # type: ignore[index]
 
 
+ACCOUNT = {"host": "torch", "start_ns": 1, "end_ns": 90, "notes": [], "plugins": {"npu": {"produced": 4}}}
+
+
+@pytest.mark.parametrize("has_account", [False, True])
+@pytest.mark.parametrize("number", [0, 2], ids=["without an op id", "with the launch number for one"])
+def test_a_file_with_the_account_of_a_session_has_the_links_of_the_session_and_no_guessed_ones(
+    read: Read, number: int, has_account: bool
+) -> None:
+    ids = {"External id": number, "correlation": 2}
+    call = {
+        "ph": "X",
+        "cat": "privateuse1_runtime",
+        "name": "launch",
+        "pid": 1,
+        "tid": 2,
+        "ts": 3,
+        "dur": 1,
+        "args": ids,
+    }
+    kernel = {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 30, "dur": 1, "args": ids}
+    account = {"devprof": {"version": "0.1", **ACCOUNT}} if has_account else {}
+    trace = joined(read(_file(_slice("A", 1, 9, args={"External id": 41}), call, kernel, **account)))
+    assert set(trace.linked[np.r_[trace.named("launch"), trace.named("k")]]) == {number if has_account else 41}
+    assert trace.parent[trace.named("k")] == trace.named("launch")
+    assert trace.facts.get("report") == (ACCOUNT if has_account else None)
+
+
+def test_a_merged_file_has_guessed_links_where_a_rank_has_no_account(read: Read) -> None:
+    call = {"ph": "X", "cat": "privateuse1_runtime", "name": "launch", "pid": 1, "tid": 2, "ts": 3, "dur": 1}
+    for facts, expected in (({"report": ACCOUNT}, 0), ({}, 41)):
+        ranks = [{"rank": 0, "facts": {"report": ACCOUNT}}, {"rank": 1, "facts": facts}]
+        trace = joined(read(_file(_slice("A", 1, 9, args={"External id": 41}), call, devprof={"ranks": ranks})))
+        assert trace.linked[trace.named("launch")] == expected
+
+
 def test_device_work_without_launch_hangs_under_its_op(read: Read) -> None:
     kernel = {
         "ph": "X",
