@@ -21,7 +21,6 @@ Waits = tuple[Ints, Longs, Longs]
 Changes = tuple[Ints, Longs, Ints]
 """Row, time in ns, and how much is queued from then on; by row and time."""
 _PART = 1 << 15
-_PARTS = {"min_ns": 0.0, "median_ns": 0.5, "p95_ns": 0.95, "max_ns": 1.0}
 
 
 def launch_latency(trace: Trace) -> Answer:
@@ -45,12 +44,29 @@ def launch_latency(trace: Trace) -> Answer:
         "device": [trace.places[place].title for place in (found // n_names).tolist()],
         "launch": [trace.strings[name] for name in names[found % n_names].tolist()],
         "count": count,
-        **{key: latency_ns[first + ((count - 1) * part).astype(np.int64)] for key, part in _PARTS.items()},
+        **_spread(latency_ns, first, count),
         "early": early[found],
     }
     lost = n_work(trace) - len(events)
     notes = (f"{lost} device records without a known launch are left out",) if lost else ()
     return Answer("launch latency", columns, notes)
+
+
+def _spread(values: Longs, first: Longs, count: Longs) -> dict[str, Column]:
+    """Return figures of groups of sorted values.
+
+    Args:
+        values: of all groups, each group's in order.
+        first: (g,) where each group begins.
+        count: (g,) how many it has, at least one.
+    """
+    low, high = values[first + (count - 1) // 2], values[first + count // 2]
+    return {
+        "min_ns": values[first],
+        "median_ns": low + (high - low) // 2,  # of an even number half way between the middle two
+        "p95_ns": values[first + ((count - 1) * 0.95).astype(np.int64)],
+        "max_ns": values[first + count - 1],
+    }
 
 
 def queue_length(trace: Trace) -> Answer:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from devprof.capture.verdict import SetAside
 from devprof.link import AFTER_WINDOW, BEFORE_WINDOW, LAUNCHED_OUTSIDE_WINDOW
-from devprof.store.limits import LET_GO
+from devprof.store.limits import DELIVERED_TWICE, LET_GO
 
 __all__ = ["OUTSIDE_WINDOW", "UNKNOWN_OP", "HostLedger", "Part", "PluginLedger", "SessionReport"]
 
@@ -84,7 +84,13 @@ class PluginLedger:
     @property
     def lost(self) -> int:
         """Records that should be in the trace and are not."""
-        return self.rejected.total() + sum(n for reason, n in self.dropped.items() if reason not in OUTSIDE_WINDOW)
+        return sum(self.lost_by_reason.values())
+
+    @property
+    def lost_by_reason(self) -> dict[str, int]:
+        """The same by reason. A record that came twice is there once."""
+        dropped = {reason: n for reason, n in self.dropped.items() if reason not in OUTSIDE_WINDOW}
+        return dropped | {reason: n for reason, n in self.rejected.items() if reason != DELIVERED_TWICE}
 
     @property
     def none_linked(self) -> bool:
@@ -99,7 +105,9 @@ class PluginLedger:
 
     @property
     def clean(self) -> bool:
-        """True where nothing was lost and nothing went wrong."""
+        """True where nothing was lost, nothing came twice, and nothing went wrong."""
+        if self.rejected[DELIVERED_TWICE]:
+            return False
         return not (self.lost or self.lost_unknown or self.errors or self.failures or self.doubts or self.clock_doubts)
 
     def row_label(self, label: str) -> str:
@@ -158,7 +166,7 @@ class PluginLedger:
             f"+ rejected {self.rejected.total()}; {self.linked} of {self.device_work} device records linked"
         )
         for word, reasons in (("dropped", self.dropped), ("rejected", self.rejected), ("note", self.notes)):
-            yield from (f"  {word}: {count} {reason}" for reason, count in sorted(reasons.items()))
+            yield from (f"  {word}, {reason}: {count}" for reason, count in sorted(reasons.items()))
         yield from (f"  lost, number unknown: {reason}" for reason in self.lost_unknown)
         yield from (f"  doubt: {doubt}" for doubt in self.doubts)
         yield from (f"  clock: {doubt}" for doubt in self.clock_doubts)
@@ -197,7 +205,7 @@ class HostLedger:
         """Yield the account as short lines, where there is anything to say."""
         if self.dropped[LET_GO] or self.lost:
             yield f"host: produced {self.produced} = emitted {self.emitted} + dropped {self.dropped.total()}"
-            yield from (f"  dropped: {count} {reason}" for reason, count in sorted(self.dropped.items()) if count)
+            yield from (f"  dropped, {reason}: {count}" for reason, count in sorted(self.dropped.items()) if count)
 
 
 @dataclass(slots=True)
@@ -252,14 +260,15 @@ class SessionReport:
     def _of_host(self) -> Iterable[str]:
         lost = {} if self.host_events is None else self.host_events.lost
         if lost and self.host_events is not None:
-            listed = ", ".join(f"{count} {reason}" for reason, count in sorted(lost.items()))
+            listed = _listed(lost)
             yield f"{sum(lost.values())} of {self.host_events.produced} events of the host were lost ({listed})"
 
     def _complaints(self, ledger: PluginLedger) -> Iterable[str]:
         if ledger.lost:
-            reasons = {**ledger.rejected, **{k: v for k, v in ledger.dropped.items() if k not in OUTSIDE_WINDOW}}
-            listed = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+            listed = _listed(ledger.lost_by_reason)
             yield f"{ledger.plugin}: {ledger.lost} of {ledger.produced} records were lost ({listed})"
+        if twice := ledger.rejected[DELIVERED_TWICE]:
+            yield f"{ledger.plugin}: {twice} of {ledger.produced} records had been delivered already; each is in the trace once"
         for reason in ledger.lost_unknown:
             yield f"{ledger.plugin}: an unknown number of records was lost ({reason})"
         if ledger.none_linked and self.host_ops:
@@ -292,3 +301,7 @@ class SessionReport:
         lines = [line for ledger in self.ledgers.values() for line in ledger.lines()]
         lines += [] if self.host_events is None else self.host_events.lines()
         return "\n".join([*lines, *self.notes]) or "no devprof plugin took part"
+
+
+def _listed(counts: dict[str, int]) -> str:
+    return ", ".join(f"{reason}: {count}" for reason, count in sorted(counts.items()) if count)

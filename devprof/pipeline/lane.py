@@ -32,6 +32,7 @@ from devprof.link import (
 )
 from devprof.model import ActivityBatch, DeviceInfo, ResourceInfo
 from devprof.pipeline.doubts import doubt_kinds, doubt_numbers
+from devprof.store.limits import DELIVERED_TWICE
 
 __all__ = ["KnownOps", "LinkedLane", "complete_since_ns", "process"]
 
@@ -247,7 +248,7 @@ def _without_duplicates(
     count = sum(int(mask.sum()) for mask in repeated)
     if not count:
         return batches, join, overlaps
-    ledger.rejected["delivered twice"] += count
+    ledger.rejected[DELIVERED_TWICE] += count
     batches = [batch.take(~mask) for batch, mask in zip(batches, repeated, strict=True)]
     return batches, join_launches(batches), overlapping_rows(batches)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from devprof.rules.finding import Rule, Severity, Violation, accounts
 from devprof.store import Trace
-from devprof.store.limits import LET_GO
+from devprof.store.limits import DELIVERED_TWICE, LET_GO
 
 __all__ = ["RULES"]
 
@@ -29,10 +29,12 @@ def _sums_agree(trace: Trace) -> Iterator[Violation]:
 def _nothing_is_missing(trace: Trace) -> Iterator[Violation]:
     for name, account in accounts(trace).items():
         dropped = {reason: n for reason, n in _counts(account, "dropped").items() if reason not in _MEANT}
-        missing = {**dropped, **_counts(account, "rejected")}
+        missing = dropped | {
+            reason: n for reason, n in _counts(account, "rejected").items() if reason != DELIVERED_TWICE
+        }
         if lost := sum(missing.values()):
-            listed = ", ".join(f"{count} {reason}" for reason, count in sorted(missing.items()))
-            yield Violation(lost, f"{lost} records of {name} were lost: {listed}")
+            listed = ", ".join(f"{reason}: {count}" for reason, count in sorted(missing.items()))
+            yield Violation(lost, f"{lost} records of {name} were lost ({listed})")
         for reason in account.get("lost_unknown") or ():
             yield Violation(1, f"an unknown number of records of {name} was lost: {reason}")
 

@@ -113,7 +113,7 @@ def test_the_clocked_plugin_has_host_calls_and_ticks_on_one_timeline_and_its_los
     printed = _use_installed("clocked_plugin", "ticker", tmp_path)
     assert (
         "ticker: produced 10 = emitted 9 + dropped 1 + rejected 0; 4 of 4 device records linked\n"
-        "  dropped: 1 record buffer full\n"
+        "  dropped, record buffer full: 1\n"
     ) in printed
     trace = json.loads((tmp_path / "ticker.trace.json").read_text(encoding="utf-8"))
     events = [event for event in trace["traceEvents"] if event["ph"] == "X"]

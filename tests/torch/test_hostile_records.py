@@ -351,7 +351,7 @@ def test_what_the_plugin_says_was_lost_is_in_the_account_and_unknown_is_not_zero
     )
     assert session.ledger.dropped == {"buffer full": 3}
     assert session.ledger.lost_unknown == ["overrun"]
-    assert "3 of 4 records were lost (3 buffer full)" in session.warned[0]
+    assert "3 of 4 records were lost (buffer full: 3)" in session.warned[0]
     assert "an unknown number of records was lost (overrun)" in session.warned[0]
     assert_closes(session, 4)
 

@@ -11,7 +11,7 @@ from devprof.export.report.tables import facts_table, table
 from devprof.export.report.units import count_text, cut
 from devprof.rules import Finding, Severity
 from devprof.store import Trace
-from devprof.store.limits import LET_GO
+from devprof.store.limits import DELIVERED_TWICE, LET_GO
 
 __all__ = ["facts_of", "findings_list", "ledger", "n_lost"]
 
@@ -68,8 +68,9 @@ def n_lost(trace: Trace) -> int | None:
     accounts = _accounts(trace)
     if not accounts:
         return None
-    on_purpose = sum(_total(_of(account.get("dropped"), LET_GO)) for account in accounts.values())
-    return sum(_total(account.get(key)) for account in accounts.values() for key in _LOSSES) - on_purpose
+    in_all = sum(_total(account.get(key)) for account in accounts.values() for key in _LOSSES)
+    not_lost = (("dropped", LET_GO), ("rejected", DELIVERED_TWICE))
+    return in_all - sum(_total(_of(account.get(key), why)) for account in accounts.values() for key, why in not_lost)
 
 
 def _of(reasons: object, reason: str) -> object:
@@ -102,7 +103,7 @@ def _total(value: object) -> int:
 
 def _reasons(value: object) -> str:
     if isinstance(value, Mapping) and value:
-        return cut(", ".join(f"{count_text(_total(count))} {reason}" for reason, count in value.items()))
+        return cut(", ".join(f"{reason}: {count_text(_total(count))}" for reason, count in value.items()))
     if isinstance(value, list | tuple) and value:
         return cut("; ".join(map(str, value)))
     return count_text(_total(value))

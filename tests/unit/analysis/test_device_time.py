@@ -195,6 +195,15 @@ def test_launch_latency_counts_each_piece_of_work_and_says_what_it_left_out() ->
     assert answer.notes == ("1 device records without a known launch are left out",)
 
 
+@pytest.mark.parametrize(
+    ("waits", "median_ns"), [([7], 7), ([2, 10], 6), ([3, 10], 6), ([1, 2, 9], 2), ([9, 1, 4, 6], 5)]
+)
+def test_the_median_of_an_even_number_lies_between_the_two_in_the_middle(waits: list[int], median_ns: int) -> None:
+    work = [("a", number, wait, 100, 0) for number, wait in enumerate(waits)]
+    (row,) = launch_latency(built(work))
+    assert (row["min_ns"], row["median_ns"], row["max_ns"]) == (min(waits), median_ns, max(waits))
+
+
 def test_the_queue_grows_at_each_launch_and_shrinks_as_work_begins() -> None:
     work = [("a", 0, 5, 20, 0), ("b", 0, 20, 30, 2), ("c", 0, 30, 31, 5), ("d", 0, 31, 32, 31)]
     answer = queue_length(built(work))

@@ -76,10 +76,10 @@ def test_the_account_is_json_and_complete() -> None:
 def test_the_account_in_words_has_a_line_for_everything() -> None:
     assert list(_ledger().lines()) == [
         "demo: produced 16 = emitted 10 + dropped 5 + rejected 1; 6 of 8 device records linked",
-        "  dropped: 2 before window",
-        "  dropped: 3 buffer full",
-        "  rejected: 1 no timestamp",
-        "  note: 4 unlinked",
+        "  dropped, before window: 2",
+        "  dropped, buffer full: 3",
+        "  rejected, no timestamp: 1",
+        "  note, unlinked: 4",
         "  lost, number unknown: ring overrun",
         "  error: driver too old",
         "  error: plugin 'demo', session.errors: returned None",
@@ -119,6 +119,15 @@ def test_a_complete_session_without_loss_is_clean_and_has_nothing_to_say() -> No
     assert (report.clean, report.complaints()) == (True, [])
 
 
+def test_what_came_twice_is_not_lost_but_said() -> None:
+    ledger = PluginLedger("demo", emitted=21, rejected=Counter({"delivered twice": 10}))
+    report = SessionReport("torch", {"demo": ledger}, complete=True)
+    assert (ledger.produced, ledger.lost, ledger.clean, report.clean) == (31, 0, False, False)
+    assert report.complaints() == ["demo: 10 of 31 records had been delivered already; each is in the trace once"]
+    ledger.dropped["buffer full"] = 2
+    assert report.complaints()[0] == "demo: 2 of 33 records were lost (buffer full: 2)"
+
+
 def test_a_session_that_is_not_complete_is_not_clean() -> None:
     assert not SessionReport("torch", {"demo": PluginLedger("demo")}).clean
 
@@ -127,7 +136,7 @@ def test_complaints_name_losses_with_their_reasons_and_failures_unless_a_warning
     report = SessionReport("torch", {"demo": _ledger()}, complete=True, notes=["cut short"])
     assert report.complaints(warned=False) == [
         "cut short",
-        "demo: 4 of 16 records were lost (3 buffer full, 1 no timestamp)",
+        "demo: 4 of 16 records were lost (buffer full: 3, no timestamp: 1)",
         "demo: an unknown number of records was lost (ring overrun)",
         "demo: driver too old",
     ]

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from devprof import analysis, rules
 from devprof.errors import UsageError
 from devprof.export.report import html_report
+from devprof.export.report.account import n_lost
 from devprof.model import ActivityType
 from devprof.pipeline.files import load
 from devprof.pipeline.ranks import merge
@@ -184,6 +185,11 @@ def test_the_peak_of_memory_is_said_by_device(path: Path) -> None:
     assert (head.text, head.attributes["data-value"]) == ("openreg:0: at most 4.000 KiB", "4096")
 
 
+def test_a_record_that_came_twice_is_not_lost() -> None:
+    plugin = {"produced": 5, "emitted": 2, "dropped": {"full": 1}, "rejected": {"delivered twice": 2}}
+    assert n_lost(small().with_facts(report={"plugins": {"openreg": plugin}})) == 1
+
+
 def test_the_ledger_says_what_was_lost_and_why_and_the_page_begins_with_how_much(path: Path) -> None:
     page = page_of(small(), path)
     (row,) = page.section("ledger").table()
@@ -196,7 +202,9 @@ def test_the_ledger_says_what_was_lost_and_why_and_the_page_begins_with_how_much
     ]
     assert [row[key] for key in ("dropped", "rejected", "lost unknown")] == ["2", "1", "1"]
     text = page.section("ledger").text
-    assert all(why in text for why in ("2 buffer full", "1 ends before it starts", "the device was reset", "it broke"))
+    assert all(
+        why in text for why in ("buffer full: 2", "ends before it starts: 1", "the device was reset", "it broke")
+    )
     tiles = {
         one.all("span")[0].text: one.all("b")[0].text
         for one in page.root.all("div")

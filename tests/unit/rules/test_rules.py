@@ -252,16 +252,16 @@ def test_every_rule_says_itself_in_a_sentence() -> None:
 
 def test_what_became_of_a_plugin_and_of_its_records_is_said_in_full() -> None:
     made = account(
-        produced=6,
+        produced=7,
         emitted=2,
         dropped={"full": 1, "before window": 1},
-        rejected={"no timestamp": 2},
+        rejected={"no timestamp": 2, "delivered twice": 1},
         lost_unknown=["ring overrun"],
         failures=["plugin 'toy', session.stop: did not come back"],
         set_aside={"hook": "session.stop", "at_ns": 1, "until": "the process ends"},
     )
     assert [(one.rule, one.count, one.says) for one in check(made())] == [
-        ("account.whole", 3, "3 records of toy were lost: 1 full, 2 no timestamp"),
+        ("account.whole", 3, "3 records of toy were lost (full: 1, no timestamp: 2)"),
         ("account.whole", 1, "an unknown number of records of toy was lost: ring overrun"),
         ("account.plugins", 1, "toy was set aside in session.stop until the process ends; its rows end there"),
         ("account.plugins", 1, "plugin 'toy', session.stop: did not come back"),
