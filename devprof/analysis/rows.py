@@ -9,7 +9,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from devprof.analysis.columns import Longs
+from devprof.analysis.columns import Bools, Longs
 from devprof.analysis.figures import Figure, Figures
 from devprof.analysis.formatting import time_text
 from devprof.analysis.sort_keys import Asked, asked_of, sort_key
@@ -211,6 +211,7 @@ class Listing(Sequence[RowT]):
         header: str | None = None,
         top_level_events_only: bool = False,
         time_unit: str | None = None,
+        device_spans: bool = True,
     ) -> str:
         """Return the rows as a table of plain text, as torch's `EventList.table`.
 
@@ -221,6 +222,8 @@ class Listing(Sequence[RowT]):
             header: a line above the table.
             top_level_events_only: leave out what ran inside something else.
             time_unit: "s", "ms" or "us" for all times; None: each in its own.
+            device_spans: list the spans of ranges on devices, as torch does; they last from a range's first work to its last,
+                idle time included.
 
         Raises:
             UsageError: `sort_by` is no figure, or `time_unit` no unit; the message lists those that there are.
@@ -230,6 +233,8 @@ class Listing(Sequence[RowT]):
             order = np.argsort(-self.asked(sort_key(sort_by, self.figures.backends)), kind="stable")
         if top_level_events_only:
             order = order[self.figures.parent[self.place[order]] < 0]
+        if not device_spans:
+            order = order[~self.is_device_span[order]]
         return table_of(
             self,
             order if row_limit < 0 else order[:row_limit],
@@ -238,6 +243,12 @@ class Listing(Sequence[RowT]):
             top_level_events_only=top_level_events_only,
             time_unit=time_unit,
         )
+
+    @property
+    def is_device_span(self) -> Bools:
+        """(r,) bool, which rows are spans of ranges on devices, and no work."""
+        spans: Bools = self.figures.is_annotation[self.place] & (self.place >= self.figures.first_device)
+        return spans
 
     def _repr_html_(self) -> str:
         """Return the first hundred rows as a table for a notebook, those with the most device time, then host time, first."""

@@ -26,10 +26,10 @@ __all__ = [
     "averages_as_rows",
     "echo",
     "print_answer",
+    "print_averages",
     "print_json",
     "printable",
     "read",
-    "sort_key",
 ]
 
 _NAME_WIDTH = 24
@@ -74,10 +74,20 @@ def averages_as_rows(averages: Averages) -> list[dict[str, object]]:
     return [{"name": one.key, **{figure: getattr(one, figure) for figure in _FIGURES}} for one in averages]
 
 
-def sort_key(averages: Averages) -> str:
-    """Return by what a short table is sorted: time on devices where there is any, else time on the host."""
+def print_averages(averages: Averages, rows: int, *, err: bool = False) -> None:
+    """Print a short table: what took most time on devices, or where nothing ran on any, on the host.
+
+    Args:
+        averages: what to print; spans of ranges on devices are left out, because their idle time is nobody's.
+        rows: how many at most.
+        err: to stderr.
+    """
     on_device = any(one.self_device_time_total for one in averages)
-    return "self_device_time_total" if on_device else "self_cpu_time_total"
+    key = "self_device_time_total" if on_device else "self_cpu_time_total"
+    echo(averages.table(sort_by=key, row_limit=rows, device_spans=False), err=err)
+    if spans := int(averages.is_device_span.sum()):
+        of = "1 range" if spans == 1 else f"{spans} ranges"
+        echo(f"not listed: the time on devices from first work to last, idle time included, of {of}", err=err)
 
 
 def print_answer(answer: Answer, rows: int | None = None) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from devprof.cli.convert import WRITERS, writer_for
-from devprof.cli.output import Json, averages_as_rows, print_json, sort_key
+from devprof.cli.output import Json, averages_as_rows, print_averages, print_json
 from devprof.errors import UsageError
 
 __all__ = ["replay"]
@@ -47,7 +47,7 @@ def replay(
         facts = {"events": len(prof.trace), "averages": averages_as_rows(averages), "report": prof.report.as_dict()}
         print_json({**facts, "clean": prof.report.clean})
     else:
-        typer.echo(averages.table(sort_by=sort_key(averages), row_limit=top))
+        print_averages(averages, top)
         typer.echo(str(prof.report))
         if output is not None:
             typer.echo(f"{output}: {len(prof.trace)} events, {output.stat().st_size:,} bytes")

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from devprof.cli.convert import WRITERS, writer_for
-from devprof.cli.output import Json, averages_as_rows, print_json, sort_key
+from devprof.cli.output import Json, averages_as_rows, print_averages, print_json
 from devprof.cli.program import Program, file_beside, host_named
 from devprof.errors import DevprofError, UsageError
 from devprof.profiler import profile
@@ -151,7 +151,7 @@ def _tell(prof: profile, target: Path, top: int, json_code: int | None) -> None:
         facts = {"trace": str(target), "events": len(prof.trace), "exit_code": json_code}
         print_json({**facts, "averages": averages_as_rows(averages), "report": report and report.as_dict()}, err=True)
         return
-    typer.echo(averages.table(sort_by=sort_key(averages), row_limit=top), err=True)
+    print_averages(averages, top, err=True)
     if report is not None and (report.ledgers or (report.host_events and any(report.host_events.lines()))):
         typer.echo(str(report), err=True)
     if not len(prof.trace):

@@ -10,7 +10,7 @@ import typer
 
 from devprof import analysis, rules
 from devprof.analysis import Answer
-from devprof.cli.output import Json, TraceFile, averages_as_rows, echo, print_answer, print_json, read, sort_key
+from devprof.cli.output import Json, TraceFile, averages_as_rows, echo, print_answer, print_averages, print_json, read
 from devprof.store import Trace
 
 __all__ = ["summary"]
@@ -46,7 +46,7 @@ def summary(
             typer.echo()
             print_answer(answer, top)
     typer.echo()
-    echo(averages.table(sort_by=sort_key(averages), row_limit=top))
+    print_averages(averages, top)
     for one in findings:
         echo(str(one))
 

@@ -64,6 +64,20 @@ def test_ops_that_took_most_time_on_devices_come_first(trace: Path) -> None:
     assert [line.split()[0] for line in lines[head + 2 : head + 5]] == ["long", "k_long", "short"]
 
 
+def test_spans_of_ranges_on_devices_are_not_among_the_ops(trace: Path) -> None:
+    events = json.loads(trace.read_text())["traceEvents"]
+    span = {**event("forward", "gpu_user_annotation", 20, 130), "pid": 0, "tid": 7}
+    trace.write_text(json.dumps({"traceEvents": [*events, event("forward", "user_annotation", 5, 80), span]}))
+    lines = devprof("summary", trace).stdout.splitlines()
+    head = next(number for number, line in enumerate(lines) if "Self CPU %" in line)
+    names = [line.split()[0] for line in lines[head + 2 :] if line.strip()]
+    assert names[:2] == ["long", "k_long"]
+    assert names.count("forward") == 1
+    shares = [line.split()[7] for line in lines[head + 2 : head + 6]]
+    assert shares == ["98.90%", "98.90%", "1.10%", "1.10%"]
+    assert "not listed: the time on devices from first work to last, idle time included, of 1 range" in lines
+
+
 def test_a_steps_start_is_counted_from_the_windows(trace: Path) -> None:
     lines = devprof("summary", trace).stdout.splitlines()
     row = lines[lines.index("steps") + 2].split("\t")
