@@ -198,8 +198,9 @@ class _Walk:
 
 
 def _window(trace: Trace) -> tuple[int, int]:
-    if trace.window_end_ns > trace.window_start_ns:
-        return trace.window_start_ns, trace.window_end_ns
+    start_ns, end_ns = trace.user_window_ns
+    if end_ns > start_ns:
+        return start_ns, end_ns
     return int(trace.start_ns.min()), int(max(trace.end_ns.max(), trace.start_ns.max()))
 
 

@@ -59,12 +59,12 @@ def _since_start(steps: Answer, window_start_ns: int) -> Answer:
 
 
 def _facts(trace: Trace) -> dict[str, object]:
-    window_ns = trace.window_end_ns - trace.window_start_ns
+    start_ns, end_ns = trace.user_window_ns
     return {
         "events": len(trace),
         "places": _places(trace),
         "rows": len(trace.rows),
-        "window_s": window_ns / 1e9,
+        "window_s": (end_ns - start_ns) / 1e9,
         **{key: value for key, value in trace.facts.items() if isinstance(value, str | int | float)},
         **_ranks(trace),
     }

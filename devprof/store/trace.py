@@ -119,6 +119,20 @@ class Trace:
         return html_of(self)
 
     @property
+    def user_window_ns(self) -> tuple[int, int]:
+        """Start and end of the window as the user saw it, Unix ns; (0, 0): not known.
+
+        Torch's window goes on while devprof takes the plugins' records. The account of the session says when the user's part
+        ended; device work that was still running then belongs to it.
+        """
+        report = self.facts.get("report")
+        end_ns = report.get("end_ns") if isinstance(report, Mapping) else None
+        if not isinstance(end_ns, int) or not self.window_start_ns < end_ns < self.window_end_ns:
+            return self.window_start_ns, self.window_end_ns
+        last_ns = int(self.end_ns[self.on_device].max(initial=end_ns))
+        return self.window_start_ns, min(last_ns, self.window_end_ns)
+
+    @property
     def duration_ns(self) -> npt.NDArray[np.int64]:
         """(n,) int64, end minus start."""
         return self.end_ns - self.start_ns

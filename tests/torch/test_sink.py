@@ -6,6 +6,7 @@ import json
 import math
 import socket
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ from torch.profiler import record_function, schedule
 from toyland import BOTH, CPU, Join, Program, Runtime, kernel
 
 import devprof.torch
+from devprof.export.report.bins import span_of
 from devprof.model import ActivityType, DeviceInfo, GenericTraceActivity, ResourceInfo
 from devprof.pipeline.files import load
 from devprof.store import ItemKind, PlaceKind, RawJson, Trace
@@ -178,6 +180,29 @@ def test_a_device_is_its_own_plugins_whatever_its_number_and_whoever_takes_part(
         found = {label: {one.places[place].backend for place in one.place[one.named(label)]} for label in whose}
         assert found == {label: {backend} for label, backend in whose.items()}
         assert "backends" not in {**one.facts, **dict(one.facts.get("report") or {})}  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("late_ns", [0, 20_000_000], ids=["work that has ended", "work that is still running"])
+def test_the_users_window_ends_with_the_block_and_its_work_and_not_with_the_drain(
+    join: Join, tmp_path: Path, late_ns: int
+) -> None:
+    def slow(start_ns: int, end_ns: int) -> list[GenericTraceActivity]:
+        time.sleep(0.05)
+        return [kernel("k", at=end_ns - 100, ns=100 + late_ns)]
+
+    join(script=slow)
+    with toyland.profile(BOTH, with_stack=True) as prof:
+        torch.ones(2) + 1
+    prof.export_chrome_trace(str(tmp_path / "kineto.json"))
+    end_ns = devprof.report_of(prof).end_ns
+    for trace in (devprof.torch.trace_of(prof), load(tmp_path / "kineto.json")):
+        assert trace.user_window_ns == (trace.window_start_ns, end_ns + late_ns)
+        assert trace.window_end_ns - end_ns >= 50_000_000
+        drains = [at for at, name in enumerate(map(trace.name_of, range(len(trace)))) if "_drain_quietly" in name]
+        assert [int(trace.end_ns[at]) - end_ns >= 50_000_000 for at in drains] == [True], "torch keeps it open"
+        span = span_of(trace)
+        assert span is not None
+        assert span.end_ns == end_ns + late_ns
 
 
 def test_a_profile_of_the_device_alone_has_its_work_and_no_ops(join: Join, tmp_path: Path) -> None:

@@ -65,12 +65,13 @@ class Strip(NamedTuple):
 
 
 def span_of(trace: Trace) -> Span | None:
-    """Return the time from the first to the last event on a row, within the capture window if there is one; None: no time."""
+    """Return the time from the first to the last event on a row, within the user's window if there is one; None: no time."""
     if not len(trace):
         return None
     start_ns, end_ns = int(trace.start_ns.min()), int(max(trace.end_ns.max(), trace.start_ns.max()))
-    if trace.window_end_ns > trace.window_start_ns:
-        inside = Span(max(start_ns, trace.window_start_ns), min(end_ns, trace.window_end_ns))
+    begin_ns, until_ns = trace.user_window_ns
+    if until_ns > begin_ns:
+        inside = Span(max(start_ns, begin_ns), min(end_ns, until_ns))
         if inside.end_ns > inside.start_ns:
             return inside
     return Span(start_ns, end_ns) if end_ns > start_ns else None
