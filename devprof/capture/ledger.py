@@ -84,13 +84,13 @@ class PluginLedger:
     @property
     def lost(self) -> int:
         """Records that should be in the trace and are not."""
-        return sum(self.lost_by_reason.values())
+        return self.lost_by_reason.total()
 
     @property
-    def lost_by_reason(self) -> dict[str, int]:
+    def lost_by_reason(self) -> Counter[str]:
         """The same by reason. A record that came twice is there once."""
-        dropped = {reason: n for reason, n in self.dropped.items() if reason not in OUTSIDE_WINDOW}
-        return dropped | {reason: n for reason, n in self.rejected.items() if reason != DELIVERED_TWICE}
+        on_purpose = (*OUTSIDE_WINDOW, DELIVERED_TWICE)
+        return Counter({reason: n for reason, n in (self.dropped + self.rejected).items() if reason not in on_purpose})
 
     @property
     def none_linked(self) -> bool:

@@ -124,8 +124,8 @@ def test_what_came_twice_is_not_lost_but_said() -> None:
     report = SessionReport("torch", {"demo": ledger}, complete=True)
     assert (ledger.produced, ledger.lost, ledger.clean, report.clean) == (31, 0, False, False)
     assert report.complaints() == ["demo: 10 of 31 records had been delivered already; each is in the trace once"]
-    ledger.dropped["buffer full"] = 2
-    assert report.complaints()[0] == "demo: 2 of 33 records were lost (buffer full: 2)"
+    ledger.dropped["buffer full"], ledger.rejected["buffer full"] = 2, 1
+    assert report.complaints()[0] == "demo: 3 of 34 records were lost (buffer full: 3)"
 
 
 def test_a_session_that_is_not_complete_is_not_clean() -> None:
