@@ -122,7 +122,7 @@ def test_a_record_that_no_trace_can_hold_is_rejected_with_its_reason_and_its_nei
     assert found.startswith(reason)
     assert session.ledger.rejected.total() == 1
     assert len(session.warned) == 1
-    assert f"1 {found}" in session.warned[0]
+    assert f"({found}: 1)" in session.warned[0]
     assert_closes(session, 3)
 
 
