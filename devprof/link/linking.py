@@ -82,6 +82,7 @@ class LinkCounts:
         duplicate_starts: starts of a plugin's own arrows that were left out, because the key was taken.
         loose_ends: ends of a plugin's own arrows that were left out, because the other end is missing.
         skewed: work that seems to start before its launch.
+        other_ops: work that names another known op than its launch does.
     """
 
     work: int = 0
@@ -96,6 +97,7 @@ class LinkCounts:
     duplicate_starts: int = 0
     loose_ends: int = 0
     skewed: int = 0
+    other_ops: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,6 +146,7 @@ def link(
         UsageError: the launch numbers would not fit a positive int32.
     """
     ops, n_unknown = _known(longs(batches, "linked"), known_ops)
+    other_ops = _other_ops(ops, join)
     ops, users, n_inherited = _inherited(ops, longs(batches, "linked_user"), join)
     number, next_id = _numbered(join, launch_base)
     arrows = draw_arrows(batches, join, number, next_id)
@@ -152,7 +155,7 @@ def link(
     device = _placed(batches, device_offset)
     arrays = (ops, users, number, arrows.flow_id, arrows.flow_type, arrows.flow_start, device, skewed)
     per_batch = zip(*(split(array, join.bounds) for array in arrays), strict=True)
-    counts = _counts(join, arrows, ops, skewed, n_unknown, n_inherited)
+    counts = replace(_counts(join, arrows, ops, skewed, n_unknown, n_inherited), other_ops=other_ops)
     return LinkResult(
         tuple(LinkedColumns(*columns) for columns in per_batch), counts, arrows.next_id, user_parents or {}
     )
@@ -168,6 +171,13 @@ def _known(ops: Longs, known_ops: KnownOps | None) -> tuple[Longs, int]:
         ops = ops.copy()
         ops[unknown] = 0
     return ops, len(unknown)
+
+
+def _other_ops(ops: Longs, join: LaunchJoin) -> int:
+    """Return how much work names another op than its launch does."""
+    work = np.flatnonzero((join.launch >= 0) & (join.classes == WORK))
+    own, launched_in = ops[work], ops[join.launch[work]]
+    return int(np.count_nonzero((own != 0) & (launched_in != 0) & (own != launched_in)))
 
 
 def _inherited(ops: Longs, users: Longs, join: LaunchJoin) -> tuple[Longs, Longs, int]:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from devprof.capture import PluginLedger
-from devprof.link import LaunchJoin
-from devprof.link.columns import LAUNCH, longs
+from devprof.link import LaunchJoin, LinkCounts, nest
+from devprof.link.columns import LAUNCH, Bools, Longs, longs
 from devprof.model import ActivityBatch, ActivityType
 
-__all__ = ["doubt_kinds", "doubt_numbers"]
+__all__ = ["doubt_kinds", "doubt_launches", "doubt_numbers", "doubt_owners"]
 
 _WELL_AFTER_NS = 10_000
 """A call that another one makes ends before it; this much more is no question of how well a clock is known."""
@@ -51,8 +51,8 @@ def doubt_kinds(ledger: PluginLedger, batches: Sequence[ActivityBatch], join: La
 
 
 def _later_than_its_call(
-    batches: Sequence[ActivityBatch], calls: np.ndarray[tuple[int], np.dtype[np.bool_]], *, outlasts: bool
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    batches: Sequence[ActivityBatch], calls: Bools, *, outlasts: bool
+) -> Bools:
     """Return which calls begin when an earlier one with their number is over, or (`outlasts`) end well after it, (n,)."""
     at = np.flatnonzero(calls)
     ids, start, end = (longs(batches, column)[at] for column in ("id", "start", "end"))
@@ -74,4 +74,58 @@ def doubt_numbers(ledger: PluginLedger, batches: Sequence[ActivityBatch], join: 
         ledger.doubts.append(
             f"its {int(calls.sum())} calls and {int(work.sum())} device records all carry `id` 0 and `linked` 0, so there are "
             "no arrows and no op has device time: `id` is the vendor's number of the launch, `linked` the op id at the launch"
+        )
+
+
+def doubt_launches(ledger: PluginLedger, batches: Sequence[ActivityBatch], join: LaunchJoin) -> bool:
+    """Say so where several launches have one number, or where no work has its launch; return whether it was said."""
+    said = len(ledger.doubts)
+    ids = longs(batches, "id")
+    work = np.flatnonzero(join.on_device & (ids != 0))
+    calls = np.flatnonzero((join.classes == LAUNCH) & (ids != 0))
+    if not len(work) or not len(calls):
+        return False
+    if join.n_shared:
+        _doubt_shared(ledger, batches, calls, work)
+    elif (join.launch[work] < 0).all():
+        _doubt_orphans(ledger, ids, calls, work[longs(batches, "linked")[work] != 0])
+    return len(ledger.doubts) > said
+
+
+def _doubt_shared(ledger: PluginLedger, batches: Sequence[ActivityBatch], calls: Longs, work: Longs) -> None:
+    """Look at calls of one kind and number, none within another, where more than one piece of work could be of either."""
+    ids, start = longs(batches, "id"), longs(batches, "start")
+    numbers, which, pieces = np.unique(ids[work], return_inverse=True, return_counts=True)
+    last_ns = np.full(len(numbers), np.iinfo(np.int64).min)
+    np.maximum.at(last_ns, which, start[work])
+    at = np.minimum(np.searchsorted(numbers, ids[calls]), len(numbers) - 1)
+    may_launch = (numbers[at] == ids[calls]) & (pieces[at] > 1) & (start[calls] < last_ns[at])
+    calls = calls[may_launch]
+    # a call of another kind below it, such as one of the driver, may be on another clock, and is part of the same launch
+    row = ids[calls] * 256 + longs(batches, "activity_type")[calls]
+    outermost = nest(start[calls], longs(batches, "end")[calls], row, entered_in_order=False) < 0
+    if again := int(outermost.sum()) - len(np.unique(row)):
+        ledger.doubts.append(
+            f"{again} of its calls carry the number of an earlier call, and so does the work of several launches: "
+            "which call launched which is a guess. `id` is the number of one launch in the whole session: where it is counted "
+            "per queue, put the queue into it; where it wraps, make it longer"
+        )
+
+
+def _doubt_orphans(ledger: PluginLedger, ids: Longs, calls: Longs, work: Longs) -> None:
+    """Look at work of this session's ops; work from before it has no launch here. Where records are lost, so may launches be."""
+    lost = ledger.dropped.total() or ledger.lost_unknown
+    if len(work) and not lost and len(calls) >= len(np.unique(ids[work])):
+        ledger.doubts.append(
+            f"none of its {len(work)} numbered device records has the number of one of its {len(calls)} numbered calls, so "
+            "there are no arrows: `id` is the vendor's number of the launch, the same on the call and on its work"
+        )
+
+
+def doubt_owners(ledger: PluginLedger, counts: LinkCounts) -> None:
+    """Say so where work and its launch name different ops."""
+    if counts.other_ops:
+        ledger.doubts.append(
+            f"{counts.other_ops} of its {counts.work} device records name another op in `linked` than the call with their number "
+            "does: `id` is a number that several launches have, or `linked` was read at another time than the launch"
         )

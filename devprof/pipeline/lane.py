@@ -31,7 +31,7 @@ from devprof.link import (
     with_launch_items,
 )
 from devprof.model import ActivityBatch, DeviceInfo, ResourceInfo
-from devprof.pipeline.doubts import doubt_kinds, doubt_numbers
+from devprof.pipeline.doubts import doubt_kinds, doubt_launches, doubt_numbers, doubt_owners
 from devprof.store.limits import DELIVERED_TWICE
 
 __all__ = ["KnownOps", "LinkedLane", "complete_since_ns", "process"]
@@ -111,6 +111,7 @@ def process(
     join = join_launches(batches)
     doubt_kinds(result.ledger, batches, join)
     doubt_numbers(result.ledger, batches, join)
+    numbers_are_doubtful = doubt_launches(result.ledger, batches, join)
     if result.clock_domain is None or not result.clock_domain.virtual:
         window = apply_window(batches, join, start_ns, end_ns)
         _doubt_far_times(result.ledger, batches, join, window, (start_ns, end_ns))
@@ -127,6 +128,8 @@ def process(
         uncertainty_ns=uncertainty_ns,
     )
     batches = with_launch_items(batches, join, linked)
+    if not numbers_are_doubtful:  # else this is what comes of it
+        doubt_owners(result.ledger, linked.counts)
     separated = separate_work(batches, linked) if overlaps.n_crossing else SeparatedWork(batches)
     # after the separation, so that no two added rows get one number; a span covers its work on added rows too
     spans = annotation_spans(batches, linked, taken=separated.extra_rows, widened_by_ns=widened_by_ns)

@@ -49,6 +49,12 @@ def _plugins_took_part_to_the_end(trace: Trace) -> Iterator[Violation]:
             yield Violation(1, str(failure))
 
 
+def _nothing_is_in_doubt(trace: Trace) -> Iterator[Violation]:
+    for name, account in accounts(trace).items():
+        for doubt in account.get("doubts") or ():
+            yield Violation(1, f"{name}: {doubt}")
+
+
 def _counts(account: Mapping[str, object], key: str) -> Mapping[str, int]:
     counts = account.get(key)
     return counts if isinstance(counts, Mapping) else {}
@@ -58,4 +64,5 @@ RULES = (
     Rule("account.closes", Severity.ERROR, "Produced is emitted plus dropped plus rejected.", _sums_agree),
     Rule("account.whole", Severity.WARNING, "No record was lost on the way.", _nothing_is_missing),
     Rule("account.plugins", Severity.WARNING, "Every plugin took part to the end.", _plugins_took_part_to_the_end),
+    Rule("account.doubts", Severity.WARNING, "No plugin's records looked wrong in their session.", _nothing_is_in_doubt),
 )

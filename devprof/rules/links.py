@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from devprof.link import nest
 from devprof.model import ActivityType, Role, kLinkAsyncCpuGpu, kLinkFwdBwd
 from devprof.rules.finding import Rule, Severity, Violation, where
 from devprof.rules.times import work_of
@@ -37,6 +38,9 @@ def _launch_numbers_once(trace: Trace) -> Iterator[Violation]:
     events = np.flatnonzero((trace.role == _LAUNCH) & (trace.id != 0))
     numbered_work = np.unique(trace.id[work_of(trace)])
     events = events[np.isin(trace.id[events], numbered_work)]  # a number that no work has tells nobody apart
+    # a call within another of its number, such as one of the driver, is part of the same launch
+    inner = nest(trace.start_ns[events], trace.end_ns[events], trace.id[events], entered_in_order=False) >= 0
+    events = events[~inner]
     yield from where(
         _repeated(trace, events),
         lambda n, at: (
@@ -86,15 +90,50 @@ def _work_is_owned(trace: Trace) -> Iterator[Violation]:
 
 
 def _work_is_launched(trace: Trace) -> Iterator[Violation]:
-    launches = trace.role == _LAUNCH
-    if not launches.any():
-        return
-    total = int(np.count_nonzero(work_of(trace)))
-    orphan = work_of(trace) & ~np.isin(trace.id, np.unique(trace.id[launches]))
+    total, orphan = _without_launch(trace)
+    if np.count_nonzero(orphan) < total:
+        yield from where(
+            orphan,
+            lambda n, at: (
+                f"{n} of {total} device records have no launch with their number; the first is {trace.name_of(at)!r}"
+            ),
+        )
+
+
+def _some_work_is_launched(trace: Trace) -> Iterator[Violation]:
+    total, orphan = _without_launch(trace)
+    if np.count_nonzero(orphan) == total:
+        yield from where(
+            orphan,
+            lambda n, at: (
+                f"none of {n} device records has a launch with its number, though calls were recorded: there are no arrows; "
+                f"the first is {trace.name_of(at)!r}"
+            ),
+        )
+
+
+def _without_launch(trace: Trace) -> tuple[int, npt.NDArray[np.bool_]]:
+    """Return how much device work there is, and which of it has no launch: none of it, where no calls were recorded."""
+    work, launches = work_of(trace), trace.role == _LAUNCH
+    orphan = work & launches.any() & ~np.isin(trace.id, np.unique(trace.id[launches]))
+    return int(np.count_nonzero(work)), orphan
+
+
+def _launch_and_work_agree(trace: Trace) -> Iterator[Violation]:
+    """Look at numbers that one launch alone has; what several share is another rule's."""
+    ops = np.unique(trace.id[_with_op_id(trace)])
+    in_known_op = (trace.linked != 0) & np.isin(trace.linked, ops)
+    launches = np.flatnonzero((trace.role == _LAUNCH) & (trace.id != 0))
+    numbers, first, times = np.unique(trace.id[launches], return_index=True, return_counts=True)
+    launches, numbers = launches[first[times == 1]], numbers[times == 1]
+    work = np.flatnonzero(work_of(trace) & in_known_op & np.isin(trace.id, numbers))
+    its_launch = launches[np.searchsorted(numbers, trace.id[work])]
+    mask = np.zeros(len(trace), dtype=np.bool_)
+    mask[work[in_known_op[its_launch] & (trace.linked[its_launch] != trace.linked[work])]] = True
     yield from where(
-        orphan,
+        mask,
         lambda n, at: (
-            f"{n} of {total} device records have no launch with their number; the first is {trace.name_of(at)!r}"
+            f"{n} device records belong to another op than the call with their number; the first is {trace.name_of(at)!r}"
         ),
     )
 
@@ -189,6 +228,8 @@ RULES = (
     Rule("links.owners", Severity.WARNING, "A record's op is in the trace.", _owners_exist),
     Rule("links.owned", Severity.WARNING, "Device work belongs to an op.", _work_is_owned),
     Rule("links.launched", Severity.INFO, "Device work has a launch.", _work_is_launched),
+    Rule("links.calls", Severity.WARNING, "Where calls are recorded, some launch work.", _some_work_is_launched),
+    Rule("links.agree", Severity.WARNING, "Device work and its launch belong to one op.", _launch_and_work_agree),
     Rule("flows.paired", Severity.WARNING, "An arrow has one start, and an end.", _arrows_have_one_start),
     Rule("flows.calls", Severity.INFO, "An arrow that ends at a call begins somewhere.", _arrows_to_calls),
     Rule("flows.host", Severity.ERROR, "A launch arrow starts on the host.", _launch_arrows_start_on_the_host),

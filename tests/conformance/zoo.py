@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from typing import Any
@@ -304,6 +305,15 @@ def _one_arrow_for_all(self: ToySession) -> list[Record]:
     return [replace(one, flow=Flow(5, kLinkAsyncCpuGpu, True)) for one in ToySession.host_calls(self)]
 
 
+def _numbered_per_stream(self: ToySession, done: Done) -> None:
+    place = (done.work[0].device, done.work[0].resource)
+    counts: Counter[tuple[int, int]] = vars(self).setdefault("counts", Counter())
+    counts[place] += 1
+    for one in (done.call, *done.work):
+        one.id = counts[place]
+    ToySession.on_call(self, done)
+
+
 # -- 5: timing ---------------------------------------------------------------------------------------------------------
 
 
@@ -579,6 +589,7 @@ ANIMALS = (
     Animal("C406", "kernels as driver calls", profiler=ClaimsDriver, session=_session(device_work=_as_driver_calls)),
     Animal("C407", "calls without a thread", session=_session(host_calls=_calls_without_thread)),
     Animal("C408", "one key for all arrows", session=_session(host_calls=_one_arrow_for_all)),
+    Animal("C409", "a number counted per stream", session=_session(on_call=_numbered_per_stream)),
     Animal("C501", "times of a monotonic clock as Unix ns", session=_session(clock=lambda self: "unix_ns")),
     Animal("C502", "an end at the start", session=_session(device_work=_no_end)),
     Animal("C503", "a start at the end of the kernel before", session=_session(device_work=_from_the_end_of_the_last)),

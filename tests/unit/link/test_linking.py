@@ -115,6 +115,7 @@ def test_counts_add_up() -> None:
         duplicate_starts=0,
         loose_ends=0,
         skewed=1,
+        other_ops=1,
     )
 
 

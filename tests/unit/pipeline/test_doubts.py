@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from devprof import correlation
 from devprof.analysis import key_averages
 from devprof.errors import LossWarning
 from devprof.export import chrome_trace
@@ -18,6 +19,8 @@ from devprof.model import ActivityType, GenericTraceActivity
 from devprof.pipeline.files import load
 from devprof.profiler import profile
 from devprof.registry import register, unregister
+from devprof.rules import check
+from devprof.store import Trace
 from devprof.testing import ScriptedProfiler, plugin_of
 
 KERNEL, COPY, CALL, DRIVER = (
@@ -29,16 +32,21 @@ KERNEL, COPY, CALL, DRIVER = (
 Script = Callable[[int, int], list[GenericTraceActivity]]
 
 
-def session(script: Script) -> None:
-    """Run an ordinary session with a plugin that delivers this."""
+def session(script: Script, ops: list[int] | None = None) -> Trace:
+    """Run an ordinary session with a plugin that delivers this; `ops` gets the ids of its two ops."""
     register(plugin_of(ScriptedProfiler("npu", script=script)), "npu")
     try:
-        with profile(activities=["cpu", "npu"], host="python"), RecordFunction("op"):
-            end_ns = time.time_ns() + 100_000
-            while time.time_ns() < end_ns:
-                pass
+        with profile(activities=["cpu", "npu"], host="python") as prof:
+            for name in ("op", "another op"):
+                with RecordFunction(name):
+                    if ops is not None:
+                        ops.append(correlation.current_op_id())
+                    end_ns = time.time_ns() + 100_000
+                    while time.time_ns() < end_ns:
+                        pass
     finally:
         unregister("npu")
+    return prof.trace
 
 
 def call(at: int, **fields: int) -> GenericTraceActivity:
@@ -109,6 +117,77 @@ def test_calls_and_work_without_any_number() -> None:
 
     with pytest.warns(LossWarning, match=r"its 1 calls and 1 device records all carry `id` 0 and `linked` 0"):
         session(script)
+
+
+def queued(start: int) -> list[GenericTraceActivity]:
+    """Two launches, one per queue and each the first of it, and kernels that start when both have been called."""
+    kernels = [GenericTraceActivity(KERNEL, "gemm", start + 60, start + 90, id=1, resource=queue) for queue in (0, 1)]
+    return [call(start + 1, id=1), call(start + 20, id=1), *kernels]
+
+
+def test_a_number_that_is_counted_per_queue() -> None:
+    with pytest.warns(LossWarning, match=r"1 of its calls carry the number of an earlier call, .* put the queue into it"):
+        session(lambda start, end: queued(start))
+
+
+def test_a_doubt_is_found_in_the_saved_trace_too() -> None:
+    with pytest.warns(LossWarning):
+        trace = session(lambda start, end: queued(start))
+    (found,) = (one for one in check(trace) if one.rule == "account.doubts")
+    assert found.says.startswith("npu: 1 of its calls carry the number of an earlier call")
+
+
+def test_work_that_names_another_op_than_its_launch() -> None:
+    ops: list[int] = []
+
+    def script(start: int, end: int) -> list[GenericTraceActivity]:
+        other = GenericTraceActivity(KERNEL, "gemm", start + 30, start + 40, id=1, linked=ops[1])
+        return [call(start + 1, id=1, linked=ops[0]), other]
+
+    with pytest.warns(LossWarning, match=r"1 of its 1 device records name another op in `linked` than the call"):
+        session(script, ops)
+
+
+def orphans(ops: list[int], *, calls: int) -> Script:
+    """Two kernels of an op, whose numbers no call has."""
+
+    def script(start: int, end: int) -> list[GenericTraceActivity]:
+        kernels = [
+            GenericTraceActivity(KERNEL, "gemm", start + at, start + at + 9, id=100 + at, linked=ops[0]) for at in (50, 70)
+        ]
+        return [*(call(start + 20 * n, id=n) for n in range(1, calls + 1)), *kernels]
+
+    return script
+
+
+def test_work_of_the_sessions_ops_without_any_launch_beside_calls() -> None:
+    ops: list[int] = []
+    with pytest.warns(LossWarning, match=r"none of its 2 numbered device records has the number of one of its 2 numbered"):
+        session(orphans(ops, calls=2), ops)
+
+
+def test_calls_that_are_too_few_to_be_the_launches_are_other_calls() -> None:
+    ops: list[int] = []
+    session(orphans(ops, calls=1), ops)
+
+
+def test_work_from_before_the_session_has_no_launch_and_that_is_no_mistake() -> None:
+    def script(start: int, end: int) -> list[GenericTraceActivity]:
+        return [call(start + 1, id=9), call(start + 20, id=10), GenericTraceActivity(KERNEL, "old", start + 2, start + 9, id=3)]
+
+    session(script)
+
+
+def test_calls_within_each_other_and_queries_and_graphs_share_a_number_and_are_no_mistake() -> None:
+    def script(start: int, end: int) -> list[GenericTraceActivity]:
+        graph = GenericTraceActivity(CALL, "graph launch", start + 1, start + 50, thread_id=5, id=1)
+        inner = [call(start + at, id=1) for at in (5, 20)]
+        below = GenericTraceActivity(DRIVER, "submit", start + 55, start + 58, id=1, thread_id=5)  # on another clock
+        nodes = [GenericTraceActivity(KERNEL, "node", start + at, start + at + 9, id=1) for at in (60, 80)]
+        plain = [call(start + 100, id=2), GenericTraceActivity(KERNEL, "gemm", start + 130, start + 140, id=2)]
+        return [graph, *inner, below, *nodes, *plain, call(start + 115, id=2), call(start + 200, id=1)]
+
+    session(script)
 
 
 def test_calls_alone_and_driver_calls_below_runtime_calls_are_no_mistake() -> None:

@@ -98,6 +98,8 @@ BROKEN = {
     "links.owners": changed(4, linked=77),
     "links.owned": changed(4, linked=0),
     "links.launched": changed(4, id=51),
+    "links.calls": lambda: built([replace(event, id=51) if event.kind is KERNEL else event for event in right()]),
+    "links.agree": changed(4, linked=4),
     "flows.paired": changed(3, flow=None),
     "flows.calls": lambda: built(
         [*right(), Event(LAUNCH, "query", 1085, 1090, id=51, linked=2, flow=Flow(7, kLinkAsyncCpuGpu, False), parent=1)]
@@ -140,6 +142,7 @@ BROKEN = {
     "file.strict": lambda: built(right(), file={"not_strict": {"text behind the end": 1}}),
     "account.closes": account(produced=5, emitted=3, dropped={"before window": 1}, rejected={}),
     "account.whole": account(produced=5, emitted=3, dropped={"full": 1, "after window": 1}, rejected={}),
+    "account.doubts": account(doubts=["2 of its calls carry the number of an earlier call"]),
     "account.plugins": account(set_aside={"hook": "session.stop", "at_ns": 1, "until": "the process ends"}),
 }
 ALSO = {"rows.crossing": {"rows.serial"}}
@@ -193,6 +196,15 @@ def test_a_wait_for_a_device_is_over_when_all_its_streams_are() -> None:
 def test_a_backward_op_shares_its_number_with_the_op_that_it_calls_and_with_other_threads() -> None:
     nested = [*right(), backward(1710, 3), replace(backward(1711, 3, parent=7), end_ns=1712), backward(1720, 4)]
     assert check(built(nested)) == []
+
+
+def test_a_driver_call_within_the_runtime_call_of_its_number_is_the_same_launch() -> None:
+    assert check(built([*right(), Event(LAUNCH, "submit", 1022, 1028, id=50, linked=2, parent=2)])) == []
+
+
+def test_a_capture_without_calls_has_no_launches_to_miss() -> None:
+    events = [event for event in right() if event.kind in (OP, KERNEL)]
+    assert check(built([replace(event, flow=None, parent=-1) for event in events])) == []
 
 
 def test_steps_of_two_threads_are_counted_apart() -> None:

@@ -199,4 +199,32 @@ def arrows_leave_a_launch_and_arrive(bench: Bench) -> None:
     )
 
 
+@check(
+    "C409",
+    needs=("workload", "kernels", "runtime calls"),
+    cause="`id` is counted per stream, queue or device, so two launches have one number, and one gets the other's kernel. "
+    "Put the stream and the device into the number, such as `stream << 48 | ticket`.",
+)
+def numbers_are_of_one_launch_wherever_it_goes(bench: Bench) -> None:
+    """Two launches have two numbers, on whichever stream and device they are.
+
+    Launches kernels in turns on two streams, or two devices, or both, as the workload has; compares the numbers of
+    their launches.
+    """
+    places = [key for key in ("stream", "device") if bench.device.fact(f"{key}s", 1) >= 2]
+    bench.need("a workload with streams = 2 or more, or devices = 2 or more", bool(places))
+
+    def body(capture: Capture) -> None:
+        for n in range(4):
+            bench.launch(1, f"op {n}", **dict.fromkeys(places, n % 2))
+        bench.device.synchronize()
+
+    seen = bench.session(body).delivered(4)
+    launches = Counter(one.id for one in seen.launches)
+    if not all(launches[one.id] for one in seen.kernels):
+        raise Undecided("C404", "kernels have no launch")
+    numbers = [one.id for one in seen.kernels]
+    expect(len(set(numbers)) == 4, expected="4 numbers for 4 launches", found=f"the numbers {numbers}")
+
+
 _ARROW_NOTES = ("second start of an arrow left out", "arrow end without the other left out")
