@@ -18,7 +18,7 @@ class Holder:
 
     Attributes:
         what: words for it, such as ``"a devprof.profile"``.
-        place: the user's line that started it.
+        place: what of the user's started it, as `users_place` says.
         thread: name of the thread that started it.
     """
 
@@ -79,7 +79,7 @@ class Exclusive:
         other = self._holder
         if other is not None:
             raise SessionError(
-                f"{what} cannot start: {other.what} is running already, started at {other.place} on thread "
+                f"{what} cannot start: {other.what} is running already, started {other.place} on thread "
                 f"{other.thread!r}. Stop that one first, or put both into one"
             )
 

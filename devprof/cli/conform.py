@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from devprof.cli.output import Json, print_json
+from devprof.cli.torch_device import name_unnamed
 from devprof.errors import UsageError
 
 __all__ = ["conform"]
@@ -63,21 +64,24 @@ def conform(
     run = _recorded(plugin, fault or []) if Path(plugin).is_file() else _installed(plugin, workload, fault or [])
     report = run.judged(checks, host, record, with_features=not only)
     if as_json:
-        print_json(report.as_dict())
+        print_json(
+            report.as_dict() | ({"torch": f"not tried, because {run.without_torch}"} if run.without_torch else {})
+        )
     else:
-        _print(report, plugin, has_workload=bool(run.workload))
+        _print(report, plugin, run)
     if not report.passed:
         raise typer.Exit(1)
 
 
 @dataclass(slots=True)
 class _Run:
-    """What is to be judged: a plugin, its workload, how hard to try, and what to call it."""
+    """What is to be judged: a plugin, its workload, how hard to try, what to call it; and why not under torch."""
 
     plugin: Any
     workload: Any
     settings: Any
     title: str = ""
+    without_torch: str = ""
 
     def judged(self, checks: list[Any], host: Host, record: Path | None, *, with_features: bool) -> Any:
         """Run the checks, and save the run where that is asked for."""
@@ -89,7 +93,7 @@ class _Run:
             if record is not None:
                 recorder = stack.enter_context(KitRecorder(subject, self.workload, self.settings))
                 device = recorder.device
-            hosts = _hosts(host, Bench(subject, device))
+            hosts, self.without_torch = _hosts(host, Bench(subject, device))
             findings = run_checks(checks, lambda name: Bench(subject, device, name, self.settings), hosts)
             features = features_of(Bench(subject, device)) if with_features else {}
             if recorder is not None and record is not None:
@@ -122,10 +126,12 @@ def _save(recording: Any, path: Path) -> None:
     typer.echo(f"{path}: {len(recording.sessions)} sessions of {recording.plugin}, {size}", err=True)
 
 
-def _print(report: Any, plugin: str, *, has_workload: bool) -> None:
+def _print(report: Any, plugin: str, run: _Run) -> None:
     for line in report.lines():
         typer.echo(line)
-    if not has_workload:
+    if run.without_torch:
+        typer.echo(f"torch: not tried, because {run.without_torch}")
+    if not run.workload:
         typer.echo(f"{plugin} has no workload: give one with --workload, or an entry point of group devprof.workloads")
 
 
@@ -145,17 +151,21 @@ def _chosen(only: list[str]) -> list[Any]:
     return [check for check in CHECKS if not wanted or check.number.startswith(tuple(wanted))]
 
 
-def _hosts(host: Host, bench: Any) -> list[str]:
+def _hosts(host: Host, bench: Any) -> tuple[list[str], str]:
+    """Return the hosts to try, and why torch, where it was asked for, is none of them."""
     from devprof.testing.conformance import without_torch
 
     if host is Host.PYTHON:
-        return ["python"]
+        return ["python"], ""
+    profiler = bench.subject.profiler
+    if profiler is not None:
+        name_unnamed(profiler.capabilities.torch_device)
     reason = without_torch(bench)
     if not reason:
-        return ["torch"] if host is Host.TORCH else ["python", "torch"]
+        return ["torch"] if host is Host.TORCH else ["python", "torch"], ""
     if host is Host.TORCH:
         raise UsageError(f"the plugin cannot be tried under torch: {reason}")
-    return ["python"]
+    return ["python"], reason
 
 
 def _attribute(path: str) -> Any:

@@ -36,6 +36,7 @@ def new(
         print_json({"directory": str(target.resolve()), "files": [str(path) for path in written]})
         return
     typer.echo(
-        f"{target}: {len(written)} files. Next:\n\n  cd {target}\n  pip install -e .\n  pytest\n  python demo.py\n"
+        f'{target}: {len(written)} files. Next:\n\n  cd {target}\n  pip install -e ".[test]"\n  python -m pytest\n'
+        "  python demo.py\n"
     )
     typer.echo("The device is a fake one. README.md says what to replace, in which order.")

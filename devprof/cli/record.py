@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from devprof.cli.output import Json, print_json
 from devprof.cli.program import Program, file_beside, host_named
+from devprof.cli.torch_device import name_device
 from devprof.errors import DevprofError, UsageError
 
 __all__ = ["record"]
@@ -24,6 +25,13 @@ def record(
     plugin: Annotated[str, typer.Option(help="Which plugin; needed where several are installed.")] = "",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The file; default: NAME.devrec.")] = None,
     host: Annotated[str, typer.Option(help="torch, python, or auto: torch where it is installed.")] = "auto",
+    torch_device: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Call torch's PrivateUse1 device so before the program starts, as its backend does. Default: the plugin's.",
+        ),
+    ] = "",
     profile_memory: Annotated[bool, typer.Option("--profile-memory", help="Record the device's memory too.")] = False,
     keep_texts: Annotated[
         bool, typer.Option("--keep-texts", help="Keep names of your own ranges, and paths and names in other texts.")
@@ -34,7 +42,8 @@ def record(
 
     The file holds the plugin's records, clock readings, losses and answers, and when which op ran. It holds no date, path, host
     or user name, and the ranges that you named are numbered, unless you say --keep-texts. Replay it with `devprof replay`. To
-    record a run of the conformance kit: `devprof conform PLUGIN --record FILE`.
+    record a run of the conformance kit: `devprof conform PLUGIN --record FILE`. A program that profiles itself cannot be
+    recorded so: take its profile out.
     """
     from devprof.profiler import profile
     from devprof.replay import Recorder, save
@@ -43,16 +52,20 @@ def record(
     wanted.check()
     name = plugin or _only_plugin()
     target = file_beside(output, f"{wanted.stem}.devrec")
+    host = host_named(host)
+    name_device(host, torch_device, name)
     with Recorder(name) as recorder:
         prof = profile(
             activities=["cpu", name],
-            host=host_named(host),
+            host=host,
             profile_memory=profile_memory,
         )
         code = wanted.run_under(prof)
     try:
         recorder.note_host(prof.trace)
         recording = recorder.recording(keep_texts=keep_texts)
+        if not _holds_something(recording.sessions[-1]):
+            raise UsageError(f"{name} delivered no record, so there is nothing to save")
         save(recording, target)
     except (DevprofError, OSError) as error:
         typer.echo(f"devprof: {error}", err=True)
@@ -68,6 +81,11 @@ def record(
         if recorder.n_malformed:
             typer.echo(f"{recorder.n_malformed} records that no column can hold are not in it", err=True)
     raise typer.Exit(code)
+
+
+def _holds_something(session: Any) -> bool:
+    """Say whether a plugin delivered anything, or said that it lost something."""
+    return bool(sum(map(len, session.batches)) or session.dropped)
 
 
 def _only_plugin() -> str:

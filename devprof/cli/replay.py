@@ -20,7 +20,8 @@ def replay(
         Path | None, typer.Option("--output", "-o", help=f"The trace; its end says the format: {', '.join(WRITERS)}.")
     ] = None,
     fault: Annotated[
-        list[str] | None, typer.Option("--fault", "-f", help="A fault to inject, such as drop:3; may be given again.")
+        list[str] | None,
+        typer.Option("--fault", "-f", help="Faults to inject, such as drop:3; with commas, or given again."),
     ] = None,
     session: Annotated[int, typer.Option(help="Which of the recorded sessions, from 1.", min=1)] = 1,
     live_clock: Annotated[
@@ -40,6 +41,8 @@ def replay(
         _list_faults()
         return
     prof = _profiled(recording, fault or [], session, exact=not live_clock)
+    if not len(prof.trace):
+        typer.echo(f"{recording}: session {session} holds neither records nor ops", err=True)
     if output is not None:
         writer_for(output)(prof.trace, output)
     averages = prof.key_averages()
@@ -71,6 +74,7 @@ def _profiled(path: Path, faults: list[str], session: int, *, exact: bool) -> An
     found.sessions = [found.sessions[session - 1]]
     name = f"{found.plugin} replayed"
     profiler = ReplayProfiler(found, faults=faults, exact=exact, name=name)
+    profiler.refuse_idle_faults("python")
     register(plugin_of(profiler), name)
     try:
         memory = bool(found.sessions[0].facts.get("profile_memory"))

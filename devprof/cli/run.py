@@ -12,6 +12,7 @@ import typer
 from devprof.cli.convert import WRITERS, writer_for
 from devprof.cli.output import Json, averages_as_rows, print_averages, print_json
 from devprof.cli.program import Program, file_beside, host_named
+from devprof.cli.torch_device import absent, name_device
 from devprof.errors import DevprofError, UsageError
 from devprof.profiler import profile
 from devprof.profiler.ranks import rank_here
@@ -57,6 +58,12 @@ def run(
     output: _Output = None,
     host: _Host = "auto",
     activity: _Activity = None,
+    torch_device: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="Call torch's PrivateUse1 device so before the program starts, as its backend does."
+        ),
+    ] = "",
     with_stack: Annotated[bool, typer.Option("--with-stack", help="Record Python functions.")] = False,
     record_shapes: Annotated[bool, typer.Option("--record-shapes", help="Keep shapes of inputs.")] = False,
     profile_memory: Annotated[bool, typer.Option("--profile-memory", help="Record allocations.")] = False,
@@ -75,16 +82,19 @@ def run(
     The program finds its own arguments, path and __main__. What devprof prints goes to stderr, for stdout is the program's:
     with --json it is the last line. The trace is also written where the program raises or exits. With several ranks (RANK is
     set) each writes a file of its own.
-    host=torch imports torch before the program starts: what torch reads from the environment must be set outside. host=python
-    needs no torch; it records ranges, and with --with-stack every function.
+    host=torch imports torch before the program starts: what torch reads from the environment must be set outside. A plugin
+    takes part if torch's device has the name that it serves by then, as by --torch-device. host=python needs no torch; it
+    records ranges, and with --with-stack every function. A program that profiles itself is run without devprof run.
     """
     wanted = Program(program[0], tuple(program[1:]), module)
     wanted.check()
     target = _target(output, wanted)
     writer_for(target)
+    host = host_named(host)
+    name_device(host, torch_device)
     prof = profile(
         activities=activity or None,
-        host=host_named(host),
+        host=host,
         with_stack=with_stack,
         record_shapes=record_shapes,
         profile_memory=profile_memory,
@@ -99,6 +109,8 @@ def run(
         _write(prof, target)
         if not quiet:
             _tell(prof, target, top, code if as_json else None)
+        if not (quiet or as_json or activity):
+            _tell_absent(prof, host)
     except (DevprofError, OSError) as error:
         typer.echo(f"devprof: {error}", err=True)
         code = code or 2
@@ -157,6 +169,12 @@ def _tell(prof: profile, target: Path, top: int, json_code: int | None) -> None:
     if not len(prof.trace):
         typer.echo("nothing was recorded: no op, no range and no device work; --with-stack records functions", err=True)
     typer.echo(f"{target}: {len(prof.trace)} events, {target.stat().st_size:,} bytes", err=True)
+
+
+def _tell_absent(prof: profile, host: str) -> None:
+    report = _report(prof)
+    for line in absent(host, () if report is None else report.ledgers):
+        typer.echo(line, err=True)
 
 
 def _verdict(prof: profile, strict: bool) -> int:

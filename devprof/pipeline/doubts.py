@@ -50,9 +50,7 @@ def doubt_kinds(ledger: PluginLedger, batches: Sequence[ActivityBatch], join: La
     )
 
 
-def _later_than_its_call(
-    batches: Sequence[ActivityBatch], calls: Bools, *, outlasts: bool
-) -> Bools:
+def _later_than_its_call(batches: Sequence[ActivityBatch], calls: Bools, *, outlasts: bool) -> Bools:
     """Return which calls begin when an earlier one with their number is over, or (`outlasts`) end well after it, (n,)."""
     at = np.flatnonzero(calls)
     ids, start, end = (longs(batches, column)[at] for column in ("id", "start", "end"))
@@ -113,7 +111,7 @@ def _doubt_shared(ledger: PluginLedger, batches: Sequence[ActivityBatch], calls:
 
 
 def _doubt_orphans(ledger: PluginLedger, ids: Longs, calls: Longs, work: Longs) -> None:
-    """Look at work of this session's ops; work from before it has no launch here. Where records are lost, so may launches be."""
+    """Look at work of this session's ops, for work from before has no launch here; nor has work whose launch was lost."""
     lost = ledger.dropped.total() or ledger.lost_unknown
     if len(work) and not lost and len(calls) >= len(np.unique(ids[work])):
         ledger.doubts.append(
@@ -126,6 +124,6 @@ def doubt_owners(ledger: PluginLedger, counts: LinkCounts) -> None:
     """Say so where work and its launch name different ops."""
     if counts.other_ops:
         ledger.doubts.append(
-            f"{counts.other_ops} of its {counts.work} device records name another op in `linked` than the call with their number "
-            "does: `id` is a number that several launches have, or `linked` was read at another time than the launch"
+            f"{counts.other_ops} of its {counts.work} device records name another op in `linked` than the call with their "
+            "number does: `id` is a number that several launches have, or `linked` was read at another time than the launch"
         )

@@ -91,15 +91,15 @@ class Fault:
 
 
 def faults_of(texts: str | Iterable[str | Fault]) -> tuple[Fault, ...]:
-    """Return faults from a text with commas, or from several texts.
+    """Return faults from a text with commas, or from several such texts.
 
     Raises:
         UsageError: one of them is unknown.
     """
-    given = texts.split(",") if isinstance(texts, str) else texts
-    return tuple(
-        one if isinstance(one, Fault) else Fault.of(one) for one in given if isinstance(one, Fault) or one.strip()
-    )
+    found: list[Fault] = []
+    for one in [texts] if isinstance(texts, str) else texts:
+        found += [one] if isinstance(one, Fault) else [Fault.of(word) for word in one.split(",") if word.strip()]
+    return tuple(found)
 
 
 T = TypeVar("T")

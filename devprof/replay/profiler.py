@@ -86,6 +86,22 @@ class ReplayProfiler:
         """Return the kinds that the backend could record."""
         return self.recording.available
 
+    def refuse_idle_faults(self, host: str) -> None:
+        """Refuse a fault that would change nothing in sessions of that host, ``"torch"`` or ``"python"``.
+
+        Raises:
+            UsageError: the clock is to step, and none runs.
+        """
+        if self.faults.number("clock-step") is None:
+            return
+        if self.exact and host != "torch":
+            raise UsageError(
+                "the fault 'clock-step' changes what a running clock is read as, and exact times read none: let the recorded "
+                "clock run with --live-clock (exact=False)"
+            )
+        if not any(one.domain is not None and not one.domain.virtual for one in self.recording.sessions):
+            raise UsageError("the fault 'clock-step' changes nothing here: the recorded device has no clock that runs")
+
     def configure(
         self,
         activity_types: Set[ActivityType],
@@ -98,8 +114,10 @@ class ReplayProfiler:
 
         Raises:
             ReplayedError: the backend raised here.
-            UsageError: exact times were asked for in so many words, and this is torch; or there is no further session.
+            UsageError: exact times were asked for in so many words, and this is torch; there is no further session; or a fault
+                would change nothing.
         """
+        self.refuse_idle_faults(config.host)
         recorded = self.player.next_session()
         for call in recorded.hooks:
             if call.hook == "configure" and call.failed:

@@ -64,5 +64,7 @@ RULES = (
     Rule("account.closes", Severity.ERROR, "Produced is emitted plus dropped plus rejected.", _sums_agree),
     Rule("account.whole", Severity.WARNING, "No record was lost on the way.", _nothing_is_missing),
     Rule("account.plugins", Severity.WARNING, "Every plugin took part to the end.", _plugins_took_part_to_the_end),
-    Rule("account.doubts", Severity.WARNING, "No plugin's records looked wrong in their session.", _nothing_is_in_doubt),
+    Rule(
+        "account.doubts", Severity.WARNING, "No plugin's records looked wrong in their session.", _nothing_is_in_doubt
+    ),
 )

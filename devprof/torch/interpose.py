@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch.autograd import profiler as autograd_profiler
 
+from devprof.capture import users_place
 from devprof.errors import SessionError
 from devprof.torch.kineto_requests import not_a_request
 from devprof.torch.making_way import guest_is_here, make_way
@@ -81,7 +82,7 @@ class Interposer:
             return original(config, activities, *args, **kwargs)
         plan = _plan_for(profile, activities, kwargs.get("activity_filter") or (args[0] if args else None))
         # torch crashes where a guest and the program's own profile meet, so both have that refused
-        run = Run(weakref.ref(profile), plan is not None or guest_is_here(), threading.get_ident())
+        run = Run(weakref.ref(profile), plan is not None or guest_is_here(), threading.get_ident(), place=users_place())
         ended = self._claim(run, profile)
         try:
             for other, reason in ended:

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch.profiler import ProfilerActivity
+from torch.utils.backend_registration import rename_privateuse1_backend
 
 from devprof.capture import tell
 from devprof.errors import BuildError, PluginWarning, UsageError
@@ -18,7 +19,17 @@ from devprof.torch.request import Request, wants_device
 from devprof.torch.session import TorchSession
 from devprof.torch.stub_table import install_stubs
 
-__all__ = ["Plan", "backend_name", "disable", "enable", "enabled", "open_session", "plan_for", "profilers_for"]
+__all__ = [
+    "Plan",
+    "backend_name",
+    "disable",
+    "enable",
+    "enabled",
+    "name_backend",
+    "open_session",
+    "plan_for",
+    "profilers_for",
+]
 
 _ENABLED: set[str] = set()
 
@@ -43,6 +54,21 @@ def backend_name() -> str | None:
     """Return the name of the renamed PrivateUse1 backend, or None where nobody renamed it."""
     name = torch._C._get_privateuse1_backend_name()
     return None if name == "privateuseone" else name
+
+
+def name_backend(name: str) -> None:
+    """Give PrivateUse1 its name, where nobody did yet; a program that then names it so too changes nothing.
+
+    Raises:
+        UsageError: it has another name, or torch refuses this one.
+    """
+    found = backend_name()
+    if found not in (None, name):
+        raise UsageError(f"torch's device cannot be called {name!r} here: its backend is {found!r} already")
+    try:
+        rename_privateuse1_backend(name)
+    except (RuntimeError, ValueError) as error:
+        raise UsageError(f"torch's device cannot be called {name!r}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)

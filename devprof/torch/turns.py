@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 __all__ = ["Run", "Turns"]
 
 
+_TAKEN_OVER = (
+    "this profile was prepared (its warm-up began), and then another profile was prepared, which cancels the first inside "
+    "torch; starting it now would crash. Use one profile at a time, or start it again from the beginning"
+)
+
+
 @dataclass(slots=True)
 class Run:
     """One profile on its way through prepare, enable and disable.
@@ -29,12 +35,14 @@ class Run:
         takes_part: True where a plugin takes part, so that torch's own crashes are to be refused.
         thread_id: thread that prepared it, later the one that started it.
         session: devprof's part in it; None where it has none.
+        place: what of the user's prepared it, as `users_place` says.
     """
 
     owner: weakref.ref[Any]
     takes_part: bool
     thread_id: int
     session: TorchSession | None = None
+    place: str = ""
 
     def belongs_to(self, profile: Any) -> bool:
         """Say whether this is that profile's run."""
@@ -59,8 +67,8 @@ class Turns:
         self.active: Run | None = None
         self.preparing: Run | None = None  # inside torch's prepare at this moment
         # profiles that were refused, or whose preparation another profile took over: starting or stopping them would reach
-        # the other profile's session inside torch
-        self._barred: weakref.WeakSet[Any] = weakref.WeakSet()
+        # the other profile's session inside torch; with why
+        self._barred: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         # profiles that a plugin took part in, with nothing prepared or recording in torch: when an exception such as Ctrl-C
         # leaves `step`, torch.profiler starts and stops what it had not prepared, and torch crashes
         self._idle: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -84,11 +92,11 @@ class Turns:
             taken, self.prepared, self.preparing = self.prepared, run, run
             gone = self.active if self.active is not None and not self.active.lives else None
             self.active = None if gone is not None else self.active
-            self._barred.discard(profile)
+            self._barred.pop(profile, None)
             self._idle.discard(profile)
             other = taken.owner() if taken is not None else None
             if taken is not None and other not in (None, profile) and (taken.takes_part or run.takes_part):
-                self._barred.add(other)
+                self._barred[other] = _TAKEN_OVER
         ends = (
             (taken, "another profile was prepared before this one was started"),
             (gone, "its profile was dropped while it recorded"),
@@ -98,32 +106,31 @@ class Turns:
     def _refuse_beside(self, other: Run | None, doing: str, run: Run, profile: Any) -> None:
         if other is None or not other.lives or not (run.takes_part or other.takes_part):
             return
-        self._barred.add(profile)
         where = "this thread" if other.thread_id == run.thread_id else "another thread"
-        raise SessionError(
-            f"a profile is {doing} on {where}; torch crashes when a second one starts beside it, so devprof, whose plugin "
-            "takes part, refuses. Stop the first profile, or put both into one"
+        begun = f", begun {other.place}" if other.place else ""
+        self._barred[profile] = (
+            f"a profile is {doing} on {where}{begun}; torch crashes when a second one starts beside it, so devprof, whose "
+            "plugin takes part, refuses. Stop the first profile, or put both into one"
         )
+        raise SessionError(self._barred[profile])
 
     def claim_start(self, profile: Any) -> Run | None:
         """Make the profile's run the one that records, before torch starts it: nobody can come between.
 
         Raises:
-            SessionError: another profile took over this one's preparation.
+            SessionError: another profile took over this one's preparation, or was in the way of it.
         """
         with self._lock:
             run = self.prepared
-            barred = profile in self._barred
-            if not barred and run is not None and run.belongs_to(profile):
+            why = self._barred.get(profile)
+            if why is None and run is not None and run.belongs_to(profile):
                 run.thread_id = threading.get_ident()
                 self.prepared, self.active = None, run
                 return run
-        if not barred:
+        if why is None:
             return None
-        raise SessionError(
-            "this profile was prepared (its warm-up began), and then another profile was prepared, which cancels the first "
-            "inside torch; starting it now would crash. Use one profile at a time, or start it again from the beginning"
-        )
+        # a `with` block that a refusal ends starts its profile once more; the reason is the same, and is said once
+        raise SessionError(why) from None
 
     def let_go(self, run: Run, profile: Any) -> None:
         """Forget a run that could not be prepared or started."""
@@ -136,7 +143,7 @@ class Turns:
     def refuse_never_started(self, profile: Any) -> None:
         """Refuse to stop a profile that was refused itself, or whose preparation was taken over."""
         if profile is not None and profile in self._barred:
-            self._barred.discard(profile)
+            del self._barred[profile]
             raise SessionError(
                 "this profile never recorded, because another one was in its way; there is nothing to stop"
             )

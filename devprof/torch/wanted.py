@@ -76,7 +76,7 @@ def torch_activity(name: str) -> ProfilerActivity:
     if backend_name() is None:
         raise UsageError(
             f"plugin {name!r} cannot take part under host='torch': no backend of this torch is renamed, and torch runs plugins "
-            "only for one (torch.utils.rename_privateuse1_backend); use host='python'"
+            "only for one (torch.utils.rename_privateuse1_backend, or --torch-device of `devprof run`); use host='python'"
         )
     return ProfilerActivity.PrivateUse1
 

@@ -125,7 +125,7 @@ def skipped(printed: str) -> set[str]:
 def test_what_is_written_is_listed_with_the_next_steps(plain: Made) -> None:
     assert plain.said == (
         f"my-npu: {len(files_of(Names.of('my-npu')))} files. Next:\n\n"
-        "  cd my-npu\n  pip install -e .\n  pytest\n  python demo.py\n\n"
+        '  cd my-npu\n  pip install -e ".[test]"\n  python -m pytest\n  python demo.py\n\n'
         "The device is a fake one. README.md says what to replace, in which order.\n"
     )
 

@@ -82,6 +82,64 @@ def test_a_replay_with_a_fault_says_what_is_lost_with_exit_code_1(tmp_path: Path
     assert ledger["dropped"] == {"lost by the replay, on request": 2}
 
 
+def test_a_replay_whose_work_has_other_numbers_than_its_launches_says_so_with_exit_code_1(tmp_path: Path) -> None:
+    done = devprof("replay", GOLDEN / "two_devices.devrec", "-f", "launch-ids", cwd=tmp_path)
+    assert done.returncode == 1
+    said = "none of its 4 numbered device records has the number of one of its 4 numbered calls"
+    assert said in done.stdout
+    assert done.stderr.startswith("devprof replay:0: LossWarning: devprof: openreg replayed: " + said)
+
+
+def test_faults_may_come_with_commas(tmp_path: Path) -> None:
+    done = devprof("replay", GOLDEN / "two_devices.devrec", "-f", "drop-told:2,no-ids", "--json", cwd=tmp_path)
+    (ledger,) = json.loads(done.stdout)["report"]["plugins"].values()
+    assert ledger["dropped"] == {"lost by the replay, on request": 2}
+    assert (ledger["device_work"], ledger["linked"]) == (2, 0)
+
+
+PROFILES_ITSELF = """
+import devprof
+with devprof.profile(host="python"):
+    pass
+"""
+
+
+@pytest.mark.parametrize("command", ["run", "record"])
+def test_a_program_that_profiles_itself_is_told_who_does_already(tmp_path: Path, command: str) -> None:
+    pytest.importorskip("openreg_sim", reason="the simulated device is not installed")
+    (tmp_path / "program.py").write_text(PROFILES_ITSELF, encoding="utf-8")
+    words = ["--plugin", "openreg"] if command == "record" else []
+    done = devprof(command, *words, "--host", "python", "program.py", cwd=tmp_path)
+    assert done.returncode == 1
+    assert f"is running already, started by `devprof {command}` (it profiles the whole program) on" in done.stderr
+    assert not (tmp_path / "program.devrec").exists()
+
+
+def test_a_program_that_profiles_itself_with_a_schedule_of_torchs_is_told_once(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="this is about torch as a host")
+    pytest.importorskip("openreg_sim", reason="the simulated device is not installed")
+    program = """
+from torch.profiler import ProfilerActivity, profile, schedule
+plan = schedule(wait=1, warmup=1, active=1)
+with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.PrivateUse1], schedule=plan) as prof:
+    prof.step()
+"""
+    (tmp_path / "program.py").write_text(program, encoding="utf-8")
+    done = devprof("record", "--plugin", "openreg", "program.py", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.count("Traceback") == 1, done.stderr
+    assert "already recording on this thread, begun by `devprof record` (it profiles the whole program)" in done.stderr
+
+
+def test_a_recording_of_nothing_is_not_written(tmp_path: Path) -> None:
+    pytest.importorskip("openreg_sim", reason="the simulated device is not installed")
+    (tmp_path / "program.py").write_text("print('nothing')", encoding="utf-8")
+    done = devprof("record", "--plugin", "openreg", "--host", "python", "program.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "nothing\n")
+    assert done.stderr.splitlines()[-1] == "devprof: openreg delivered no record, so there is nothing to save"
+    assert not (tmp_path / "program.devrec").exists()
+
+
 def test_the_faults_are_listed(tmp_path: Path) -> None:
     done = devprof("replay", "--list-faults", cwd=tmp_path)
     assert done.returncode == 0
@@ -95,7 +153,7 @@ def test_a_run_of_the_kit_is_recorded_and_judged_again(tmp_path: Path) -> None:
     assert "sessions of toy" in done.stderr
     again = devprof("conform", "toy.devrec", "--host", "python", "--only", "C3", "--only", "C4", cwd=tmp_path)
     assert again.returncode == 0, again.stdout + again.stderr
-    assert again.stdout.splitlines()[-1] == "toy, recorded: 14 of 14 checks hold, 1 skipped"
+    assert again.stdout.splitlines()[-1] == "toy, recorded: 15 of 15 checks hold, 1 skipped"
     broken = devprof("conform", "toy.devrec", "--only", "C402", "--host", "python", "-f", "wrong-ids", cwd=tmp_path)
     assert broken.returncode == 1
     assert broken.stdout.splitlines()[-2].strip() == "explained by: devprof conform --explain C402"
@@ -128,6 +186,10 @@ def test_wrong_use_is_one_line_with_what_is_expected(tmp_path: Path) -> None:
         (["replay", "nowhere.devrec"], "there is no file nowhere.devrec"),
         (["replay", "text.txt"], "cannot read text.txt as a devprof recording"),
         (["replay", GOLDEN / "two_devices.devrec", "-f", "burn"], "there is no fault 'burn'"),
+        (
+            ["replay", GOLDEN / "two_devices.devrec", "-f", "clock-step:50"],
+            "let the recorded clock run with --live-clock",
+        ),
         (["replay", GOLDEN / "two_devices.devrec", "--session", "2"], "has 1 session(s), and not 2"),
         (["conform", GOLDEN / "two_devices.devrec"], "the recording is of a program, and the kit needs one of itself"),
         (["conform", "cli_toy:right", "-f", "drop"], "faults are injected into a recorded run"),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from toy import ToyDevice, ToyProfiler, ToySession, ToyWorkload
+from toy import Done, ToyDevice, ToyProfiler, ToySession, ToyWorkload
 
 from devprof import registry
 from devprof.contract import Capabilities, CorrelationAccess, IActivityProfilerSession, SessionConfig
@@ -217,6 +217,47 @@ def test_the_report_says_n_of_m_by_area_and_as_json() -> None:
         "toy: 1 of 1 checks hold, 1 skipped",
     ]
     assert report.as_dict()["counts"] == {"held": 1, "failed": 0, "skipped": 1, "undecided": 0}
+
+
+@pytest.mark.parametrize("number", ["C603", "C604"])
+def test_a_workload_that_loses_nothing_has_nothing_to_tell(number: str) -> None:
+    class Keeps(ToyDevice):
+        def lose(self, n: int) -> None:
+            pass
+
+    device = Keeps()
+    with subject_of(ToyProfiler(device)) as subject:
+        found = judge(NAMES[number], toy_bench(subject, device))
+    reason = "needs a workload that loses something: all 5 kernels came after lose(2)"
+    assert (found.state, found.reason) == (State.SKIPPED, reason)
+
+
+def test_work_that_still_runs_when_a_session_starts_is_no_mistake_of_the_plugin() -> None:
+    class Slow(ToyDevice):
+        """Tells of work when it is over, and whoever records by then hears of it."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.under_way: list[Done] = []
+
+        def _done(self, *args: Any) -> Done:
+            self.under_way.append(super()._done(*args))
+            return self.under_way[-1]
+
+        def synchronize(self) -> None:
+            super().synchronize()
+            self.under_way.clear()
+
+    class HearsOfIt(ToySession):
+        def start(self) -> None:
+            super().start()
+            self.done += self.device.under_way  # type: ignore[attr-defined]
+
+    device = Slow()
+    profiler = ToyProfiler(device)
+    profiler.session = HearsOfIt
+    with subject_of(profiler) as subject:
+        assert judge(NAMES["C111"], toy_bench(subject, device)).state is State.HELD
 
 
 # -- watching ----------------------------------------------------------------------------------------------------------

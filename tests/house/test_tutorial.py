@@ -109,7 +109,7 @@ def test_the_first_step_prints_what_the_page_shows(tmp_path: Path) -> None:
 
 def test_the_finished_plugin_passes_the_conformance_kit_on_both_hosts(finished: Path) -> None:
     last = run("-m", "pytest", "-p", "no:cacheprovider", folder=finished).splitlines()[-1].strip("= ")
-    shows("pytest", f"$ pytest -q | tail -1\n{last}\n")
+    shows("pytest", f"$ python -m pytest -q | tail -1\n{last}\n")
     passed, skipped = map(int, re.findall(r"(\d+) (?:passed|skipped)", last))
     assert passed > 4 * skipped
 

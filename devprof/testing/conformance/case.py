@@ -92,12 +92,12 @@ def without_torch(bench: Bench) -> str:
         return "torch is not installed"
     from devprof.torch.participants import backend_name
 
-    device = profiler.capabilities.torch_device
-    return (
-        ""
-        if backend_name() == device
-        else f"torch's renamed backend is {backend_name()!r}, the plugin serves {device!r}"
-    )
+    device, found = profiler.capabilities.torch_device, backend_name()
+    if found is None:
+        return (
+            f"no backend of torch is renamed: call torch.utils.rename_privateuse1_backend({device!r}) before the tests"
+        )
+    return "" if found == device else f"torch's renamed backend is {found!r}, the plugin serves {device!r}"
 
 
 def _fail(text: str) -> NoReturn:

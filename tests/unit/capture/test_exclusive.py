@@ -17,10 +17,10 @@ def test_the_refusal_names_who_runs_where_it_was_started_and_on_which_thread() -
     with pytest.raises(SessionError) as refused:
         place.take("a second")
     assert str(refused.value) == (
-        f"a second cannot start: the first is running already, started at {holder.place} on thread "
+        f"a second cannot start: the first is running already, started {holder.place} on thread "
         f"{threading.current_thread().name!r}. Stop that one first, or put both into one"
     )
-    assert holder.place.startswith(f"{__file__}:")
+    assert holder.place.startswith(f"at {__file__}:")
 
 
 def test_a_check_refuses_as_a_take_does_and_takes_nothing() -> None:

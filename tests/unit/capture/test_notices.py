@@ -15,7 +15,7 @@ def test_a_warning_points_at_the_line_outside_of_devprof() -> None:
     with pytest.warns(DevprofWarning, match="words") as caught:
         tell("words", DevprofWarning)
     assert caught[0].filename == __file__
-    assert users_place().startswith(f"{__file__}:")
+    assert users_place().startswith(f"at {__file__}:")
 
 
 def test_where_warnings_are_errors_it_is_logged_and_the_program_goes_on(caplog: pytest.LogCaptureFixture) -> None:

@@ -126,7 +126,9 @@ def queued(start: int) -> list[GenericTraceActivity]:
 
 
 def test_a_number_that_is_counted_per_queue() -> None:
-    with pytest.warns(LossWarning, match=r"1 of its calls carry the number of an earlier call, .* put the queue into it"):
+    with pytest.warns(
+        LossWarning, match=r"1 of its calls carry the number of an earlier call, .* put the queue into it"
+    ):
         session(lambda start, end: queued(start))
 
 
@@ -153,7 +155,8 @@ def orphans(ops: list[int], *, calls: int) -> Script:
 
     def script(start: int, end: int) -> list[GenericTraceActivity]:
         kernels = [
-            GenericTraceActivity(KERNEL, "gemm", start + at, start + at + 9, id=100 + at, linked=ops[0]) for at in (50, 70)
+            GenericTraceActivity(KERNEL, "gemm", start + at, start + at + 9, id=100 + at, linked=ops[0])
+            for at in (50, 70)
         ]
         return [*(call(start + 20 * n, id=n) for n in range(1, calls + 1)), *kernels]
 
@@ -162,7 +165,9 @@ def orphans(ops: list[int], *, calls: int) -> Script:
 
 def test_work_of_the_sessions_ops_without_any_launch_beside_calls() -> None:
     ops: list[int] = []
-    with pytest.warns(LossWarning, match=r"none of its 2 numbered device records has the number of one of its 2 numbered"):
+    with pytest.warns(
+        LossWarning, match=r"none of its 2 numbered device records has the number of one of its 2 numbered"
+    ):
         session(orphans(ops, calls=2), ops)
 
 
@@ -173,7 +178,11 @@ def test_calls_that_are_too_few_to_be_the_launches_are_other_calls() -> None:
 
 def test_work_from_before_the_session_has_no_launch_and_that_is_no_mistake() -> None:
     def script(start: int, end: int) -> list[GenericTraceActivity]:
-        return [call(start + 1, id=9), call(start + 20, id=10), GenericTraceActivity(KERNEL, "old", start + 2, start + 9, id=3)]
+        return [
+            call(start + 1, id=9),
+            call(start + 20, id=10),
+            GenericTraceActivity(KERNEL, "old", start + 2, start + 9, id=3),
+        ]
 
     session(script)
 

@@ -1,0 +1,65 @@
+"""The name of torch's PrivateUse1 device, which must be there before a profile begins: a program's own import comes later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from devprof.native import torch_facts
+from devprof.registry import RegisteredProfiler, discover
+
+__all__ = ["absent", "name_device", "name_unnamed"]
+
+
+def name_device(host: str, name: str, plugin: str = "") -> None:
+    """Name the device before the program starts, under torch.
+
+    Args:
+        host: ``"torch"`` or ``"python"``; only torch has such a device.
+        name: as the user said; empty: that of the plugin, where nobody gave another one.
+        plugin: the plugin that the user named, if any.
+
+    Raises:
+        UsageError: the device has another name.
+    """
+    if host != "torch":
+        return
+    if name:
+        from devprof.torch.participants import name_backend
+
+        name_backend(name)
+        return
+    served = [one.capabilities.torch_device for one in discover().profilers if plugin in (one.name, one.plugin.name)]
+    name_unnamed(*served)
+
+
+def name_unnamed(*names: str | None) -> None:
+    """Give the device the first of these names, where torch is installed and nobody has named it."""
+    wanted = next((name for name in names if name), None)
+    if wanted is None or not torch_facts():
+        return
+    from devprof.torch.participants import backend_name, name_backend
+
+    if backend_name() is None:
+        name_backend(wanted)
+
+
+def absent(host: str, took_part: Iterable[str]) -> list[str]:
+    """Return a line for each plugin that serves a torch device which this program's torch does not have under that name."""
+    if host != "torch":
+        return []
+    from devprof.torch.participants import backend_name
+
+    there, found = set(took_part), backend_name()
+    missed = [one for one in discover().profilers if one.name not in there and one.capabilities.torch_device]
+    return [_why(one, found) for one in missed]
+
+
+def _why(plugin: RegisteredProfiler, found: str | None) -> str:
+    device = plugin.capabilities.torch_device
+    if found == device:
+        why = f"torch's device had no name when the program began, and is {device!r} since: say --torch-device {device}"
+    elif found is None:
+        why = f"it serves {device!r}, and torch's device has no name: say --torch-device {device}"
+    else:
+        why = f"it serves {device!r}, and torch's device is {found!r}"
+    return f"{plugin.name} took no part: {why}"
