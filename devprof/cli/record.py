@@ -9,7 +9,7 @@ import typer
 
 from devprof.cli.output import Json, print_json
 from devprof.cli.program import Program, file_beside, host_named
-from devprof.cli.torch_device import name_device
+from devprof.cli.torch_device import TorchDevice, name_device
 from devprof.errors import DevprofError, UsageError
 
 __all__ = ["record"]
@@ -25,13 +25,7 @@ def record(
     plugin: Annotated[str, typer.Option(help="Which plugin; needed where several are installed.")] = "",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The file; default: NAME.devrec.")] = None,
     host: Annotated[str, typer.Option(help="torch, python, or auto: torch where it is installed.")] = "auto",
-    torch_device: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Call torch's PrivateUse1 device so before the program starts, as its backend does. Default: the plugin's.",
-        ),
-    ] = "",
+    torch_device: TorchDevice = "",
     profile_memory: Annotated[bool, typer.Option("--profile-memory", help="Record the device's memory too.")] = False,
     keep_texts: Annotated[
         bool, typer.Option("--keep-texts", help="Keep names of your own ranges, and paths and names in other texts.")
@@ -70,17 +64,22 @@ def record(
     except (DevprofError, OSError) as error:
         typer.echo(f"devprof: {error}", err=True)
         raise typer.Exit(code or 2) from None
-    session = recording.sessions[-1]
-    n_records = sum(map(len, session.batches))
-    facts = {"recording": str(target), "plugin": name, "records": n_records, "host_ranges": len(session.host)}
-    if as_json:
-        print_json({**facts, "bytes": target.stat().st_size, "exit_code": code}, err=True)
-    else:
-        size = f"{target.stat().st_size:,} bytes"
-        typer.echo(f"{target}: {n_records} records of {name}, {len(session.host)} ranges of the host, {size}", err=True)
-        if recorder.n_malformed:
-            typer.echo(f"{recorder.n_malformed} records that no column can hold are not in it", err=True)
+    _tell(recording, target, recorder.n_malformed, code if as_json else None)
     raise typer.Exit(code)
+
+
+def _tell(recording: Any, target: Path, n_malformed: int, json_code: int | None) -> None:
+    """Print what was recorded, to stderr; `json_code` is the program's exit code, for JSON."""
+    session, name, n_bytes = recording.sessions[-1], recording.plugin, target.stat().st_size
+    n_records = sum(map(len, session.batches))
+    if json_code is not None:
+        facts = {"recording": str(target), "plugin": name, "records": n_records, "host_ranges": len(session.host)}
+        print_json({**facts, "bytes": n_bytes, "exit_code": json_code}, err=True)
+        return
+    size = f"{n_bytes:,} bytes"
+    typer.echo(f"{target}: {n_records} records of {name}, {len(session.host)} ranges of the host, {size}", err=True)
+    if n_malformed:
+        typer.echo(f"{n_malformed} records that no column can hold are not in it", err=True)
 
 
 def _holds_something(session: Any) -> bool:

@@ -12,7 +12,7 @@ import typer
 from devprof.cli.convert import WRITERS, writer_for
 from devprof.cli.output import Json, averages_as_rows, print_averages, print_json
 from devprof.cli.program import Program, file_beside, host_named
-from devprof.cli.torch_device import absent, name_device
+from devprof.cli.torch_device import TorchDevice, absent, name_device
 from devprof.errors import DevprofError, UsageError
 from devprof.profiler import profile
 from devprof.profiler.ranks import rank_here
@@ -58,12 +58,7 @@ def run(
     output: _Output = None,
     host: _Host = "auto",
     activity: _Activity = None,
-    torch_device: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help="Call torch's PrivateUse1 device so before the program starts, as its backend does."
-        ),
-    ] = "",
+    torch_device: TorchDevice = "",
     with_stack: Annotated[bool, typer.Option("--with-stack", help="Record Python functions.")] = False,
     record_shapes: Annotated[bool, typer.Option("--record-shapes", help="Keep shapes of inputs.")] = False,
     profile_memory: Annotated[bool, typer.Option("--profile-memory", help="Record allocations.")] = False,
@@ -108,9 +103,7 @@ def run(
     try:
         _write(prof, target)
         if not quiet:
-            _tell(prof, target, top, code if as_json else None)
-        if not (quiet or as_json or activity):
-            _tell_absent(prof, host)
+            _tell(prof, target, top, code if as_json else None, host if activity is None else "")
     except (DevprofError, OSError) as error:
         typer.echo(f"devprof: {error}", err=True)
         code = code or 2
@@ -148,7 +141,7 @@ def _write(prof: profile, target: Path) -> None:
         writer_for(target)(prof.trace, target)
 
 
-def _tell(prof: profile, target: Path, top: int, json_code: int | None) -> None:
+def _tell(prof: profile, target: Path, top: int, json_code: int | None, host: str) -> None:
     """Print what was recorded, to stderr.
 
     Args:
@@ -156,6 +149,7 @@ def _tell(prof: profile, target: Path, top: int, json_code: int | None) -> None:
         target: where its trace is.
         top: most rows.
         json_code: the program's exit code, for JSON; None: tables.
+        host: whose plugins were to take part; empty: only those that were named.
     """
     averages = prof.key_averages()
     report = _report(prof)
@@ -169,10 +163,6 @@ def _tell(prof: profile, target: Path, top: int, json_code: int | None) -> None:
     if not len(prof.trace):
         typer.echo("nothing was recorded: no op, no range and no device work; --with-stack records functions", err=True)
     typer.echo(f"{target}: {len(prof.trace)} events, {target.stat().st_size:,} bytes", err=True)
-
-
-def _tell_absent(prof: profile, host: str) -> None:
-    report = _report(prof)
     for line in absent(host, () if report is None else report.ledgers):
         typer.echo(line, err=True)
 

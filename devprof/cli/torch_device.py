@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Annotated
+
+import typer
 
 from devprof.native import torch_facts
 from devprof.registry import RegisteredProfiler, discover
 
-__all__ = ["absent", "name_device", "name_unnamed"]
+__all__ = ["TorchDevice", "absent", "name_device", "name_unnamed"]
+
+TorchDevice = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Call torch's PrivateUse1 device so before the program starts; for record by default as the plugin has it.",
+    ),
+]
+"""The option of a command."""
 
 
 def name_device(host: str, name: str, plugin: str = "") -> None:
-    """Name the device before the program starts, under torch.
+    """Name the device before the program starts, where torch is the host.
 
     Args:
         host: ``"torch"`` or ``"python"``; only torch has such a device.

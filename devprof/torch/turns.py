@@ -20,12 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["Run", "Turns"]
 
 
-_TAKEN_OVER = (
-    "this profile was prepared (its warm-up began), and then another profile was prepared, which cancels the first inside "
-    "torch; starting it now would crash. Use one profile at a time, or start it again from the beginning"
-)
-
-
 @dataclass(slots=True)
 class Run:
     """One profile on its way through prepare, enable and disable.
@@ -52,6 +46,13 @@ class Run:
     def lives(self) -> bool:
         """False where the profile object is gone, so that nobody can ever stop this run."""
         return self.owner() is not None
+
+
+def _taken_over() -> SessionError:
+    return SessionError(
+        "this profile was prepared (its warm-up began), and then another profile was prepared, which cancels the first "
+        "inside torch; starting it now would crash. Use one profile at a time, or start it again from the beginning"
+    )
 
 
 class Turns:
@@ -96,7 +97,7 @@ class Turns:
             self._idle.discard(profile)
             other = taken.owner() if taken is not None else None
             if taken is not None and other not in (None, profile) and (taken.takes_part or run.takes_part):
-                self._barred[other] = _TAKEN_OVER
+                self._barred[other] = str(_taken_over())
         ends = (
             (taken, "another profile was prepared before this one was started"),
             (gone, "its profile was dropped while it recorded"),
@@ -108,11 +109,12 @@ class Turns:
             return
         where = "this thread" if other.thread_id == run.thread_id else "another thread"
         begun = f", begun {other.place}" if other.place else ""
-        self._barred[profile] = (
+        refusal = SessionError(
             f"a profile is {doing} on {where}{begun}; torch crashes when a second one starts beside it, so devprof, whose "
             "plugin takes part, refuses. Stop the first profile, or put both into one"
         )
-        raise SessionError(self._barred[profile])
+        self._barred[profile] = str(refusal)
+        raise refusal
 
     def claim_start(self, profile: Any) -> Run | None:
         """Make the profile's run the one that records, before torch starts it: nobody can come between.
