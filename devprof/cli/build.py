@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated
 
 import typer
@@ -15,6 +17,9 @@ from devprof.native import find, missing
 from devprof.registry import Catalogue, discover
 
 __all__ = ["build", "native_builds"]
+
+_AT_ONCE = 4
+"""Compilers at one time, where there are as many cores: with torch's headers each takes a gigabyte."""
 
 
 def native_builds(catalogue: Catalogue | None = None) -> dict[str, NativeBuild]:
@@ -45,14 +50,14 @@ def build(
     unknown = [name for name in names or [] if name not in known]
     if unknown:
         raise UsageError(f"nothing is called {', '.join(unknown)}; there are: {', '.join(sorted(known))}")
+    chosen = list(dict.fromkeys(names or known))
     made: dict[str, dict[str, object]] = {}
-    for name in names or list(known):
-        if not names and find(known[name]) is None and (reason := missing(known[name])):
-            made[name] = {"left_out": reason}
-        else:
-            made[name] = _build(known[name], force=force)
-        if not as_json:
-            typer.echo(f"{name}: {_in_words(**made[name])}")
+    with ThreadPoolExecutor(min(len(os.sched_getaffinity(0)), _AT_ONCE)) as pool:
+        outcomes = pool.map(lambda name: _outcome(known[name], may_be_left_out=not names, force=force), chosen)
+        for name, outcome in zip(chosen, outcomes, strict=True):
+            made[name] = outcome
+            if not as_json:
+                typer.echo(f"{name}: {_in_words(**outcome)}")
     if as_json:
         print_json({"libraries": made})
     failures = [failure for failure in catalogue.failures if failure.hook == "devprof_native_builds"]
@@ -62,8 +67,10 @@ def build(
         raise typer.Exit(1)
 
 
-def _build(spec: NativeBuild, *, force: bool) -> dict[str, object]:
-    """Build a library, or find it built; return its path and how long it took."""
+def _outcome(spec: NativeBuild, *, may_be_left_out: bool, force: bool) -> dict[str, object]:
+    """Build a library, or find it built; return its path and how long it took, or why it was left out."""
+    if may_be_left_out and find(spec) is None and (reason := missing(spec)):
+        return {"left_out": reason}
     if not force and (found := find(spec)) is not None:
         return {"path": str(found), "built_s": None}
     began = time.monotonic()
