@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from cuda_cupti.access import Access
@@ -135,7 +135,7 @@ class Capture:
         collector: the records.
         ids: the ids of the capture, once started.
         dropped: how many records CUPTI had no room for; None: it cannot say.
-        context_devices: device of each context that was waited for, by CUPTI's number.
+        context_devices: the device of each primary context that was looked at, by CUPTI's number.
         notes: what is worth knowing, a sentence each.
         errors: what went wrong, a sentence each.
         taken_over: says whether another client has CUPTI now.
@@ -200,6 +200,8 @@ class Capture:
         if self.client.is_here:
             self._flush(_COMPLETE)
             self.collector.catch_up()
+            if ActivityKind.SYNCHRONIZATION in self.kinds and len(self.client.access.devices) > 1:
+                list(self._primary_contexts())  # waits say on which context they were, and no more
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
@@ -309,6 +311,13 @@ class Capture:
 
     def _wait_for_devices(self) -> None:
         """Wait for the primary context of every device, which is what all but few programs use."""
+        for device in self._primary_contexts():
+            if wrong := self.client.access.driver.wait():
+                # the program's own error, which comes out at any call; the records before it are there
+                self.errors.append(f"device {device}: {wrong} when it was waited for")
+
+    def _primary_contexts(self) -> Iterator[int]:
+        """Yield each device that has a primary context, which is current meanwhile, and keep CUPTI's number of it."""
         access = self.client.access
         for device in access.devices:
             with access.driver.primary_context(device) as context:
@@ -317,9 +326,7 @@ class Capture:
                 number = access.cupti.context_id(context)
                 if number is not None:
                     self.context_devices[number] = device
-                if wrong := access.driver.wait():
-                    # the program's own error, which comes out at any call; the records before it are there
-                    self.errors.append(f"device {device}: {wrong} when it was waited for")
+                yield device
 
     def _wait_for_unfinished_work(self, loans: int) -> None:
         """Wait for buffers that hold records of work that still runs: on contexts of the program's own, or CUPTI is slow."""

@@ -56,7 +56,13 @@ class Delivery:
         self._earlier = Records()
         self._memory = MemoryTotals() if memory else None
 
-    def hand_over(self, logger: ActivityLogger, decoded: Sequence[Records], ids: ExternalIds | None) -> None:
+    def hand_over(
+        self,
+        logger: ActivityLogger,
+        decoded: Sequence[Records],
+        ids: ExternalIds | None,
+        contexts: Mapping[int, int] | None = None,
+    ) -> None:
         """Hand over the records of decoded buffers.
 
         A kernel may come one piece after its launch and the ids of it, so those are looked at once more; one that comes later
@@ -66,10 +72,11 @@ class Delivery:
             logger: where to.
             decoded: the buffers of this piece.
             ids: the ids of the session.
+            contexts: devices by context, where records do not tell.
         """
         records = [_with_own_ids(one, ids) for one in decoded]
         kinds = ExternalKinds(op=OP_KIND, user=USER_KIND)
-        output = to_batches(records, self._facts, self._types, kinds, self._earlier, self._memory)
+        output = to_batches(records, self._facts, self._types, kinds, self._earlier, self._memory, contexts)
         for batch in output.batches:
             on_clock = batch.clock == self._clock
             logger.handle_activities(batch if on_clock else batch.with_times(batch.start, batch.end, clock=self._clock))

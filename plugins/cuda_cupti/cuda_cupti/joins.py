@@ -5,7 +5,7 @@ CUPTI's buffers are in no order across threads, so everything is looked up in al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -133,8 +133,14 @@ class Joins:
         return self.device.of(contexts, known.pop() if len(known) == 1 else 0)
 
 
-def joins_of(records: Sequence[Records], external: ExternalKinds) -> Joins:
-    """Look at all records of a session once."""
+def joins_of(records: Sequence[Records], external: ExternalKinds, contexts: Mapping[int, int]) -> Joins:
+    """Look at all records of a session once.
+
+    Args:
+        records: all of them.
+        external: the kinds that ids were pushed under.
+        contexts: devices by context, where records do not tell.
+    """
     calls = [of.of[kind] for of in records for kind in (_K.RUNTIME, _K.DRIVER) if kind in of.of]
     placed = [of.of[kind] for of in records for kind in _WITH_DEVICE if kind in of.of]
     caused = [of.of[kind] for of in records for kind in _CAUSED if kind in of.of]
@@ -146,7 +152,7 @@ def joins_of(records: Sequence[Records], external: ExternalKinds) -> Joins:
         op=_external(pushed, external.op, external),
         user=_external(pushed, external.user, external),
         thread=_numbered(_column(calls, "correlationId"), _column(calls, "threadId")),
-        device=_devices(placed),
+        device=_devices(placed, contexts),
         runtime=_numbered(runtime, runtime),
         caused=_numbered(causes, causes),
         recordings=joined(recordings) if recordings else None,
@@ -168,9 +174,10 @@ def for_later(earlier: Records, records: Sequence[Records]) -> Records:
     return Records(kept)
 
 
-def _devices(placed: Sequence[Rows]) -> Lookup:
-    """Return the lookup of devices by context, without numbers that are no device's."""
-    contexts, devices = _column(placed, "contextId"), _column(placed, "deviceId")
+def _devices(placed: Sequence[Rows], known: Mapping[int, int]) -> Lookup:
+    """Return the lookup of devices by context, without numbers that are no device's; what records say goes first."""
+    contexts = np.concatenate([_column(placed, "contextId"), np.array(list(known), np.int64)])
+    devices = np.concatenate([_column(placed, "deviceId"), np.array(list(known.values()), np.int64)])
     kept = devices < _NO_DEVICE
     return Lookup(contexts[kept], devices[kept])
 

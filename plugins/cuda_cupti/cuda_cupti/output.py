@@ -78,6 +78,7 @@ def to_batches(
     external: ExternalKinds | None = None,
     earlier: Records | None = None,
     memory: MemoryTotals | None = None,
+    contexts: Mapping[int, int] | None = None,
 ) -> Output:
     """Return the records of a session, or of a piece of it, as batches.
 
@@ -88,6 +89,7 @@ def to_batches(
         external: the kinds that ids were pushed under.
         earlier: of a session in pieces, what `for_later` returned; it is looked up, and not handed over again.
         memory: how much there was before; it is brought up to date. None: reports of memory are not wanted.
+        contexts: devices by context, where records do not tell.
 
     Raises:
         ValueError: the buffers are of libraries with different layouts.
@@ -96,7 +98,7 @@ def to_batches(
     said = {at: one for part in parts for at, one in devices_of(part).items()}
     facts = {at: one for at, one in {**said, **(devices or {})}.items() if at < _MOST_DEVICES}
     lost: Counter[str] = Counter()
-    joins = joins_of([*([earlier] if earlier else []), *parts], external or ExternalKinds())
+    joins = joins_of([*([earlier] if earlier else []), *parts], external or ExternalKinds(), contexts or {})
     batches, filtered = [], 0
     for part in parts:
         made, noise = _batches(part, joins, facts, types, lost)

@@ -172,13 +172,17 @@ class CudaProfilerSession(IActivityProfilerSession):
         self, logger: ActivityLogger, get_linked_activity: GetLinkedActivity, start_ns: int, end_ns: int
     ) -> None:
         """Hand over all records; devprof links them and applies the window."""
-        self._delivery.hand_over(logger, self._collector.taken(), self._capture.ids)
+        self._hand_over(logger)
         self._delivery.tell_losses(logger, self._capture.dropped, self._collector.unkept)
 
     def flush_trace(self, logger: ActivityLogger) -> None:
         """Hand over what is complete; work in flight comes later."""
         self._capture.flush()
-        self._delivery.hand_over(logger, self._collector.taken(), self._capture.ids)
+        self._hand_over(logger)
+
+    def _hand_over(self, logger: ActivityLogger) -> None:
+        capture = self._capture
+        self._delivery.hand_over(logger, self._collector.taken(), capture.ids, capture.context_devices)
 
     def get_trace_buffer(self) -> None:
         """Release the records."""

@@ -287,6 +287,33 @@ def test_what_is_paused_is_not_recorded_and_what_ran_before_is(stand_in: Any, ca
     assert len(logger.of(RUNTIME)) == 2
 
 
+def test_a_wait_stands_on_the_device_of_its_context_also_where_nothing_else_ran_there(
+    stand_in: Any, capture: Any
+) -> None:
+    def work(session: Any) -> None:
+        stand_in.kernel(device=0)
+        for device in (1, 0):
+            stand_in.wait(device)
+
+    logger = capture(work, KERNEL, ActivityType.CUDA_SYNC)
+    found = [(one.device, one.metadata["context"]) for one in logger.of(ActivityType.CUDA_SYNC)]
+    assert found == [(1, 2), (0, 1)]
+    infos = logger.session.get_resource_infos()
+    assert [info.device_id for info in infos if info.name == "device (sync)"] == [0, 1]
+
+
+def test_a_wait_that_is_handed_over_before_the_stop_stands_on_its_device_too(
+    stand_in: Any, configure: Any, flushed: Any
+) -> None:
+    session = configure(KERNEL, ActivityType.CUDA_SYNC)
+    session.start()
+    stand_in.kernel(device=0)
+    stand_in.wait(1)
+    piece = flushed(session)
+    session.stop()
+    assert [one.device for one in piece.of(ActivityType.CUDA_SYNC)] == [1]
+
+
 def test_events_come_with_waits_and_not_by_themselves(stand_in: Any, configure: Callable[..., Any]) -> None:
     usual = configure(*(set(ActivityType) - {ActivityType.CUDA_SYNC}))
     both = configure(*ActivityType)

@@ -131,6 +131,12 @@ class StandIn:
                     correlationId=number)  # fmt: skip
         time.sleep(0.00001)
 
+    def wait(self, device: int = 0) -> None:
+        """Wait for all work of a device's primary context."""
+        number, at = self._call(K.RUNTIME, 165)
+        self._write(K.SYNCHRONIZATION, type=4, start=at, end=at + 1_000, correlationId=number, contextId=device + 1,
+                    streamId=0xFFFFFFFF, cudaEventId=0xFFFFFFFF)  # fmt: skip
+
     def call(self, cbid: int, kind: int = K.RUNTIME) -> int:
         """Make an API call that launches nothing."""
         return self._call(kind, cbid)[0]
