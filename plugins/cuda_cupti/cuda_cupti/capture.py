@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from cuda_cupti.access import Access
-from cuda_cupti.coexistence import kineto_records
+from cuda_cupti.coexistence import KINETO, may_be_taken_over, probe_subscription, who_records
 from cuda_cupti.collector import Collector
 from cuda_cupti.errors import CudaUnavailableError, CuptiError
 from cuda_cupti.exchange import Exchange
@@ -19,7 +19,7 @@ from cuda_cupti.native_exchange import new_exchange
 from cuda_cupti.selection import DEVICE_KINDS, NOISY_DRIVER_CALLS, NOISY_RUNTIME_CALLS
 from cuda_cupti.stacks import CorrelationStacks
 
-__all__ = ["Capture", "Client", "ClockReading"]
+__all__ = ["Capture", "Client", "ClockReading", "kinds_beside"]
 
 _ZEROED_BUFFERS = 5  # CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER
 _SYSTEM_THREAD_IDS = 1  # CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM
@@ -34,9 +34,14 @@ LATE_BUFFERS_S = 0.2
 _OURS_ALONE = (ActivityKind.MEMORY2, ActivityKind.GRAPH_TRACE)
 """Kinds that Kineto does not switch on."""
 _TAKEN_OVER = (
-    "torch.profiler (Kineto) began while CUDA was recorded and took CUPTI over: its trace has what came after, and the last "
+    "{} began while CUDA was recorded and took CUPTI over: its trace has what came after, and the last "
     "records before are lost. Let one of the two end before the other begins"
 )
+
+
+def kinds_beside(other: str) -> tuple[ActivityKind, ...]:
+    """Return the kinds that can be switched off while another profiler has CUPTI: what is off is off for it too."""
+    return _OURS_ALONE if other == KINETO else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,7 @@ class Client:
         stacks: the ids that are pushed.
         changed: what a capture changed for the process, by what it is, and what puts it back and says whether it could. What
             could not be put back is tried again by the next capture.
+        left_on: kinds that a capture could not switch off, or left on for another profiler; the next one tries again.
     """
 
     def __init__(self, access: Access, exchange: Exchange | None = None) -> None:
@@ -82,6 +88,7 @@ class Client:
         self.exchange = exchange or new_exchange()
         self.stacks = CorrelationStacks(access.cupti)
         self.changed: dict[str, Callable[[], bool]] = {}
+        self.left_on: list[ActivityKind] = []
         self._lock = threading.Lock()
         self._capture: object | None = None
         self._process = os.getpid()
@@ -90,6 +97,18 @@ class Client:
     def is_here(self) -> bool:
         """False in a process that was forked off: CUPTI and the thread that decodes are the parent's, and calls would hang."""
         return os.getpid() == self._process
+
+    def check_free(self) -> None:
+        """Find out whether a tool outside of Python holds CUPTI.
+
+        Not asked while kinds of devprof's own are on: CUPTI may answer that they are somebody's.
+
+        Raises:
+            CudaUnavailableError, CuptiError: see `probe_subscription`.
+        """
+        with self._lock:  # no capture begins meanwhile
+            if self._capture is None and not self.left_on:
+                probe_subscription(self.access.cupti)
 
     def take(self, capture: object) -> None:
         """Let one capture have the client.
@@ -138,7 +157,7 @@ class Capture:
         context_devices: the device of each primary context that was looked at, by CUPTI's number.
         notes: what is worth knowing, a sentence each.
         errors: what went wrong, a sentence each.
-        taken_over: says whether another client has CUPTI now.
+        taken_over_by: names the profiler that has CUPTI now, empty where devprof has it.
     """
 
     client: Client
@@ -149,7 +168,7 @@ class Capture:
     context_devices: dict[int, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
-    taken_over: Callable[[], bool] = kineto_records
+    taken_over_by: Callable[[], str] = who_records
     _on: list[ActivityKind] = field(default_factory=list)
     _records: bool = False
     _strange: int = 0
@@ -185,6 +204,10 @@ class Capture:
         """Stop recording for a while, or go on. What was launched before has its records."""
         if not self.client.is_here:
             return
+        if other := self.taken_over_by():
+            # what is switched off or on is so for them
+            self._fail(_TAKEN_OVER.format(other))
+            return
         paused = [kind for kind in self.kinds if kind != ActivityKind.EXTERNAL_CORRELATION]
         if on:
             left = self._disable([kind for kind in paused if kind not in DEVICE_KINDS])
@@ -208,8 +231,9 @@ class Capture:
     def _start(self) -> None:
         cupti, exchange = self.client.access.cupti, self.client.exchange
         self._set_thread_ids()
-        if cupti.byte_attribute(_ZEROED_BUFFERS) == 0 and cupti.set_byte_attribute(_ZEROED_BUFFERS, 1):
-            # another client's buffers may not be cleared
+        cleared = cupti.byte_attribute(_ZEROED_BUFFERS)
+        # not where another client may begin in the middle: its buffers are not cleared
+        if cleared == 0 and not may_be_taken_over() and cupti.set_byte_attribute(_ZEROED_BUFFERS, 1):
             self.client.changed["the clearing of buffers"] = lambda: cupti.set_byte_attribute(_ZEROED_BUFFERS, 0)
         self._strange, self._refused = exchange.strange, exchange.refused
         self.collector.begin()
@@ -218,6 +242,7 @@ class Capture:
             self._flush(_ALL)  # what CUPTI took at the end of the capture before
         cupti.dropped_records()  # what others lost is not ours
         self.ids = self.client.stacks.begin()
+        self._on, self.client.left_on = self.client.left_on, []
         for kind in self.kinds:
             self._enable(kind)
         self._records = True
@@ -268,10 +293,12 @@ class Capture:
 
     def _finish(self) -> None:
         cupti = self.client.access.cupti
-        if self.taken_over():
-            # what CUPTI holds goes to whoever registered last, and what is switched off is switched off for them
-            self._on = [kind for kind in self._on if kind in _OURS_ALONE]
-            self.errors.append(_TAKEN_OVER)
+        if other := self.taken_over_by():
+            # what CUPTI holds goes to whoever registered last
+            mine = kinds_beside(other)
+            self.client.left_on = [kind for kind in self._on if kind not in mine]
+            self._on = [kind for kind in self._on if kind in mine]
+            self._fail(_TAKEN_OVER.format(other))
             self.dropped = None
             return
         # first what records the calls, so that the waiting below is not recorded; kernels in flight still get their records
@@ -352,6 +379,7 @@ class Capture:
         """Put everything back as it was, in reverse; the functions for buffers stay registered, with nobody behind."""
         self.client.stacks.end()
         self._fail(self._disable(self._on))
+        self.client.left_on += self._on
         self._on = []
         changed = self.client.changed
         for what in reversed(list(changed)):

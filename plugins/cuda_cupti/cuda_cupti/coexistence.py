@@ -15,7 +15,9 @@ from typing import Any
 from cuda_cupti.binding import Cupti
 from cuda_cupti.errors import CudaUnavailableError, CuptiError, advice_for
 
-__all__ = ["check_alone", "kineto_records", "probe_subscription", "torch_has_cuda"]
+__all__ = ["KINETO", "check_alone", "may_be_taken_over", "probe_subscription", "torch_has_cuda", "who_records"]
+
+KINETO = "torch.profiler (Kineto)"
 
 log = logging.getLogger("devprof.cuda_cupti")
 
@@ -38,12 +40,11 @@ def check_alone(host: str) -> None:
             "Kineto holds CUPTI in this session: torch.profiler records CUDA itself. Ask it for ProfilerActivity.CUDA; "
             "devprof.trace_of(prof) then gives the whole trace, kernels included."
         )
-    for name, is_recording in _OTHERS.items():
-        if _answer(is_recording):
-            raise CudaUnavailableError(
-                f"{name} records in this process now and holds CUPTI. End its profile first, or take its trace: "
-                "devprof.load reads Kineto's, devprof.trace_of a torch profile."
-            )
+    if name := who_records():
+        raise CudaUnavailableError(
+            f"{name} records in this process now and holds CUPTI. End its profile first, or take its trace: "
+            "devprof.load reads Kineto's, devprof.trace_of a torch profile."
+        )
 
 
 def probe_subscription(cupti: Cupti) -> None:
@@ -88,6 +89,11 @@ def torch_has_cuda() -> bool:
     return getattr(version, "cuda", None) is not None
 
 
+def may_be_taken_over() -> bool:
+    """Say whether a framework is loaded whose profiler could become CUPTI's client while devprof is it."""
+    return torch_has_cuda() or any(name in sys.modules for name in ("jax", "triton"))
+
+
 _Callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint32, ctypes.c_void_p)
 
 
@@ -95,16 +101,17 @@ _ignore = _Callback(lambda userdata, domain, cbid, data: None)
 """The subscriber; no domain is enabled, so nobody calls it."""
 
 
-def kineto_records() -> bool:
-    """Say whether torch.profiler records in this process now, on whatever thread, with a Kineto that knows CUDA.
+def who_records() -> str:
+    """Name the framework's profiler that records CUDA in this process now, on whatever thread; empty where none does."""
+    return next((name for name, is_recording in _OTHERS.items() if _answer(is_recording)), "")
+
+
+def _torch_records() -> bool:
+    """Say whether a Kineto that knows CUDA records.
 
     torch's own answer is for the calling thread only, and hooks run on a thread of devprof's; its Python side keeps a flag for
     the process.
     """
-    return _answer(_torch_records)
-
-
-def _torch_records() -> bool:
     autograd: Any = getattr(sys.modules.get("torch"), "autograd", None)
     if autograd is None or not torch_has_cuda():
         return False
@@ -127,7 +134,7 @@ def _proton_records() -> bool:
 
 
 _OTHERS: Mapping[str, Callable[[], bool]] = {
-    "torch.profiler (Kineto)": _torch_records,
+    KINETO: _torch_records,
     "jax.profiler": _jax_records,
     "Triton's Proton": _proton_records,
 }

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from cuda_cupti.access import Access, facts_of, open_cupti
-from cuda_cupti.capture import Capture, Client, ClockReading
-from cuda_cupti.coexistence import check_alone, probe_subscription
+from cuda_cupti.capture import Capture, Client, ClockReading, kinds_beside
+from cuda_cupti.coexistence import check_alone, who_records
 from cuda_cupti.collector import Collector, c_string
 from cuda_cupti.decode import TextAt
 from cuda_cupti.delivery import Delivery
@@ -269,18 +269,26 @@ def _warn_once(text: str) -> None:
 
 @cache
 def _client(access: Access) -> Client:
-    client = Client(access)
+    return Client(access)
+
+
+@cache
+def _leave_at_exit(client: Client) -> None:
     atexit.register(_leave, client)
-    return client
 
 
 def _leave(client: Client) -> None:
-    """Switch everything off before the interpreter goes: CUPTI's own thread may not call into a dead one."""
+    """Switch everything off before the interpreter goes: CUPTI's own thread may not call into a dead one.
+
+    Where another profiler records, what CUPTI calls is that one's, and so are the kinds and the buffers.
+    """
     if not client.is_here:
         return
-    for kind in ActivityKind:
+    other = who_records()
+    for kind in kinds_beside(other) if other else ActivityKind:
         client.access.cupti.attempt("cuptiActivityDisable", kind)
-    client.access.cupti.attempt("cuptiActivityFlushAll", 1)
+    if not other:
+        client.access.cupti.attempt("cuptiActivityFlushAll", 1)
 
 
 def _source() -> Source:
@@ -289,8 +297,9 @@ def _source() -> Source:
     Raises:
         CudaUnavailableError, CuptiError: it cannot be used.
     """
-    access = open_cupti()
-    probe_subscription(access.cupti)
+    client = _client(open_cupti())
+    client.check_free()
+    _leave_at_exit(client)  # not before: CUPTI may be another tool's
     libc = ctypes.CDLL(None)
     libc.free.argtypes, libc.free.restype = [ctypes.c_void_p], None
-    return Source(_client(access), free=libc.free)
+    return Source(client, free=libc.free)

@@ -136,6 +136,13 @@ def profile(client: Client) -> Iterator[Callable[..., Any]]:
     unregister("stand-in")
 
 
+@pytest.fixture
+def without_frameworks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no framework in the process whose profiler could be CUPTI's client."""
+    for name in ("torch", "jax", "triton"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+
 @pytest.fixture(name="process")
 def process_fixture() -> Callable[[Any], KeepingLogger]:
     return process

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from cuda_cupti.capture import Capture, Client
+from cuda_cupti.coexistence import KINETO
 from cuda_cupti.errors import CudaUnavailableError
 from cuda_cupti.layouts import ActivityKind
 from cuda_cupti.profiler import CudaProfiler, Source
@@ -46,6 +47,7 @@ def test_the_stop_goes_from_the_calls_through_the_devices_to_the_last_buffer(sta
     assert log.count(("cuCtxSynchronize", None)) == 2  # both devices
 
 
+@pytest.mark.usefixtures("without_frameworks")
 def test_nothing_of_cupti_is_switched_on_before_the_start_or_left_on_after_the_stop(
     stand_in: Any, configure: Callable[..., Any]
 ) -> None:
@@ -58,7 +60,15 @@ def test_nothing_of_cupti_is_switched_on_before_the_start_or_left_on_after_the_s
     assert (stand_in.enabled, stand_in.thread_ids, stand_in.attributes, stand_in.subscriber) == before
 
 
-@pytest.mark.parametrize("function", ["cuptiActivityRegisterCallbacks", ("cuptiActivityEnable", K.CONCURRENT_KERNEL)])
+@pytest.mark.usefixtures("without_frameworks")
+@pytest.mark.parametrize(
+    "function",
+    [
+        "cuptiActivityRegisterCallbacks",
+        ("cuptiActivityEnable", K.MEMCPY),
+        ("cuptiActivityEnable", K.CONCURRENT_KERNEL),
+    ],
+)
 def test_a_start_that_fails_puts_everything_back_and_says_what_is_involved(
     stand_in: Any, configure: Callable[..., Any], function: Any
 ) -> None:
@@ -114,7 +124,7 @@ def test_a_torch_profile_that_took_cupti_over_keeps_what_it_switched_on(
 ) -> None:
     monkeypatch.setattr("cuda_cupti.capture.LATE_BUFFERS_S", 0.01)
     session = configure(KERNEL)
-    session._capture.taken_over = lambda: True
+    session._capture.taken_over_by = lambda: KINETO
     session.start()
     stand_in.kernel()
     on = set(stand_in.enabled)
@@ -124,7 +134,8 @@ def test_a_torch_profile_that_took_cupti_over_keeps_what_it_switched_on(
     assert (stand_in.thread_ids, stand_in.attributes[5]) == (0, 0)  # which the other client knows nothing of
     assert len(session.errors()) == 1
     assert session.errors()[0].startswith("torch.profiler (Kineto) began while CUDA was recorded")
-    assert process(session).of() == []
+    logger = process(session)
+    assert (logger.of(), logger.dropped) == ([], [(None, "CUPTI does not say how many records it dropped")])
 
 
 def test_a_device_in_an_error_state_costs_no_records_and_is_named(stand_in: Any, capture: Any) -> None:
@@ -272,6 +283,7 @@ def test_a_flush_that_fails_while_work_is_waited_for_ends_the_waiting(
     assert [one.split(" (")[0] for one in logger.session.errors()] == ["cuptiActivityFlushAll(0) answered 8"]
 
 
+@pytest.mark.usefixtures("without_frameworks")
 @pytest.mark.parametrize(
     ("function", "what", "left"),
     [

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cuda_cupti import coexistence, doctor, plugin, profiler
+from cuda_cupti import capture, coexistence, doctor, plugin, profiler
 from cuda_cupti.capture import Client
 from cuda_cupti.errors import CudaUnavailableError, CuptiError, NoDriverError, NothingToTraceError
 from cuda_cupti.layouts import ActivityKind
@@ -18,9 +18,11 @@ def here(client: Client, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     for module in (doctor, profiler):
         monkeypatch.setattr(module, "open_cupti", lambda: client.access)
     monkeypatch.setattr(profiler, "_client", lambda access: client)
+    monkeypatch.setattr(profiler, "_leave_at_exit", lambda client: None)
     monkeypatch.setattr(doctor, "packages", lambda: {"nvidia-cuda-cupti": "13.0.85"})
     monkeypatch.setattr(doctor, "restriction", lambda: False)
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    for name in ("torch", "jax", "triton"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
     return monkeypatch
 
 
@@ -81,7 +83,7 @@ def test_what_the_subscription_for_a_moment_finds_is_said(here: pytest.MonkeyPat
     def refused(cupti: object) -> None:
         raise CuptiError(35, "cuptiSubscribe")
 
-    here.setattr(profiler, "probe_subscription", refused)
+    here.setattr(capture, "probe_subscription", refused)
     lines = list(doctor.doctor_lines())
     assert "tracing: ready" not in lines
     assert any(line.startswith("cuptiSubscribe answered 35") for line in lines)
@@ -116,8 +118,10 @@ def test_while_a_capture_of_ours_records_the_doctor_leaves_it_alone(
 ) -> None:
     capture = object()
     client.take(capture)
+    stand_in.enabled = {ActivityKind.CONCURRENT_KERNEL}
     assert any("another capture of the plugin records" in line for line in doctor.doctor_lines())
-    assert stand_in.calls["cuptiActivityEnable"] + stand_in.calls["cuptiActivityRegisterCallbacks"] == 0
+    touched = ("cuptiActivityEnable", "cuptiActivityRegisterCallbacks", "cuptiSubscribe")
+    assert [stand_in.calls[name] for name in touched] == [0, 0, 0]
     client.give_back(capture)
 
 
