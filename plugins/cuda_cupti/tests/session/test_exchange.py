@@ -191,6 +191,7 @@ _INTERRUPTED_PROGRAM = """
 import ctypes as c, signal, sys, threading
 from cuda_cupti.native_exchange import NativeExchange
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs with Ctrl-C ignored
 exchange, rounds = NativeExchange(c.CDLL(sys.argv[1]), 1 << 16), 0
 exchange.begin()
 for _ in range(200):
