@@ -85,6 +85,24 @@ def test_ids_that_another_client_pushed_stay_on_the_stack_and_are_nobodys(
     assert stand_in.depth(kind) == 1
 
 
+def test_one_pop_too_many_takes_nothing_of_another_client(stand_in: Any, capture: Any) -> None:
+    stand_in.push_foreign(OP_KIND, 12)
+    capture(lambda session: [session.push_correlation_id(1), *(session.pop_correlation_id() for _ in range(3))])
+    assert stand_in.depth(OP_KIND) == 1
+
+
+def test_the_end_of_a_range_after_the_stop_takes_its_id_off(stand_in: Any, configure: Any) -> None:
+    session = configure()
+    session.start()
+    session.push_correlation_id(1)
+    session.push_user_correlation_id(2)
+    session.stop()
+    assert (stand_in.depth(OP_KIND), stand_in.depth(USER_KIND)) == (1, 1)
+    session.pop_correlation_id()
+    session.pop_user_correlation_id()
+    assert (stand_in.depth(OP_KIND), stand_in.depth(USER_KIND)) == (0, 0)
+
+
 @pytest.mark.parametrize("kind", [OP_KIND, USER_KIND])
 def test_where_a_push_was_refused_nothing_of_another_client_is_taken_off(
     stand_in: Any, capture: Any, kind: int
@@ -252,8 +270,16 @@ def test_only_the_first_few_buffers_that_cannot_be_read_are_told_one_by_one(
 
 
 def test_noise_is_not_even_recorded(stand_in: Any, capture: Any) -> None:
-    logger = capture(lambda session: [stand_in.call(cbid) for cbid in (17, 16, 10, 133, 134, 136)])
-    assert logger.of() == []
+    def work(session: Any) -> None:
+        for kind, cbids in (
+            (ActivityKind.RUNTIME, (17, 16, 10, 133, 134, 136)),
+            (ActivityKind.DRIVER, (686, 392, 304)),
+        ):
+            for cbid in cbids:
+                stand_in.call(cbid, kind)
+
+    logger = capture(work)
+    assert (logger.of(), logger.session.get_metadata()["CUPTI noise calls left out"]) == ([], 0)
 
 
 def test_memory_that_comes_with_overhead_records_is_freed_once(client: Any, stand_in: Any, process: Any) -> None:
