@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["demo"]
 
 _ABOUT_THE_TABLE = """\
-(torch's own table: the simulated device names a kernel after its op, so both are listed; a range is shown with its span on the
-device, which is no work and may exceed 100 %)
+(torch's own table: a range is shown with its span on the device, which is no work and may exceed 100 %)
 """
 
 

@@ -18,7 +18,7 @@ BYTES = N * N * 4
 
 
 class Streams:
-    """A program in which streams wait for each other across devices; every piece of work can be told by its op.
+    """A program in which streams wait for each other across devices; every piece of work can be told by its name.
 
     The first is a long kernel, so that whatever fails to wait for it starts too early.
     """
@@ -64,7 +64,7 @@ def session(streams: Streams, tmp_path_factory: pytest.TempPathFactory) -> Sessi
     return simland.record(streams.run, tmp_path_factory.mktemp("streams"))
 
 
-def by_op(session: Session) -> dict[str, Slice]:
+def by_name(session: Session) -> dict[str, Slice]:
     found = {one.name: one for one in session.trace.work()}
     assert len(found) == len(session.trace.work())
     return found
@@ -89,8 +89,8 @@ def test_no_two_slices_of_a_row_overlap_in_part(session: Session) -> None:
 
 
 def test_work_that_waits_for_an_event_starts_when_what_was_recorded_has_ended(session: Session) -> None:
-    work = by_op(session)
-    chain = [work[name] for name in (simland.LONG_KERNEL, "aten::mul", "aten::add", "aten::sub")]
+    work = by_name(session)
+    chain = [work[name] for name in (simland.LONG_KERNEL, "mul_kernel", "add_kernel", "sub_kernel")]
     assert [one.row[0] for one in chain] == [0, 1, 0, 1]
     for before, behind in itertools.pairwise(chain):
         assert behind.start_ns >= before.end_ns

@@ -18,9 +18,9 @@ N = 64
 N_PLACES = 4
 N_SLOTS = 3
 WORK = {
-    "mm": ("aten::mm", "aten::mm"),
-    "add": ("aten::add", "aten::add"),
-    "fill": ("aten::fill_", "aten::fill_"),
+    "mm": ("mm_kernel", "aten::mm"),
+    "add": ("add_kernel", "aten::add"),
+    "fill": ("fill_kernel", "aten::fill_"),
     "zero": ("Memset (Device)", "aten::zero_"),
     "clone": ("Memcpy DtoD (Device -> Device)", "aten::copy_"),
     "upload": ("Memcpy HtoD (Pageable -> Device)", "aten::copy_"),

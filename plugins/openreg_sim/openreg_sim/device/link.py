@@ -104,7 +104,7 @@ class RuntimeLink:
         return records[:taken]
 
     def op_name(self, number: int) -> str:
-        """Return the name of a launch, such as ``"aten::mm"``."""
+        """Return the name of the op that launched, such as ``"aten::mm"``."""
         name: bytes | None = self.library.orOpName(number)
         return name.decode() if name is not None else "unknown"
 

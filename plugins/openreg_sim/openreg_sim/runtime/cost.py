@@ -1,4 +1,4 @@
-"""How long work takes: a roofline per device, and the work of torch's ops by name.
+"""How long work takes: a roofline per device, and what torch's ops launch: the kernel's name and its work.
 
 The one place to change if the device should be faster, slower or different.
 """
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from openreg_sim.ring import CopyKind
 
-__all__ = ["CostModel", "Signature", "Work", "work_of"]
+__all__ = ["CostModel", "Signature", "Work", "kernel_of", "work_of"]
 
 Signature = Sequence[tuple[str, tuple[int, ...]]]
 """Tensor arguments of an op, in order: name of the dtype and shape."""
@@ -78,6 +78,15 @@ class CostModel:
     def set_ns(self, bytes: int) -> int:
         """Return the duration of a set."""
         return self.kernel_fixed_ns + ceil(1e9 * bytes / self.bytes_per_s)
+
+
+def kernel_of(op_name: str) -> str:
+    """Return the name of the kernel that a torch op launches.
+
+    It is another name than the op's, as on real devices, so that a table tells the two apart. Without the namespace, the
+    overload, and underscores around the name: ``"aten::_foreach_add_.List"`` launches ``"foreach_add_kernel"``.
+    """
+    return op_name.rpartition("::")[2].partition(".")[0].strip("_") + "_kernel"
 
 
 def work_of(op_name: str, signature: Signature) -> Work:

@@ -104,7 +104,7 @@ class Machine:
         """Say how to read the names and signatures of ring records.
 
         Args:
-            op_name: number of a name to its text.
+            op_name: number of a name to the op that launched.
             signature: number of a signature to the dtypes' names and shapes of the tensor arguments.
         """
         with self._lock:

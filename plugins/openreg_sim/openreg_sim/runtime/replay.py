@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openreg_sim.ring import CallKind, CopyKind
-from openreg_sim.runtime.cost import CostModel, Signature, Work, work_of
+from openreg_sim.runtime.cost import CostModel, Signature, Work, kernel_of, work_of
 from openreg_sim.runtime.errors import OpenRegError
 from openreg_sim.runtime.submission import Submission
 
@@ -87,14 +87,14 @@ class Replay:
             raise ValueError(f"ring record of unknown kind {kind}; expected one of {[int(k) for k in CallKind]}")
 
     def _launch(self, name: int, signature: int) -> tuple[int, int, Work, int]:
-        """Return name, shape, work and duration (ns) of a launch; worked out once per name and signature."""
+        """Return kernel, shape, work and duration (ns) of a launch by an op; worked out once per name and signature."""
         key = (name, signature)
         launch = self._launches.get(key)
         if launch is None:
-            text = self._op_name(name)
-            work = work_of(text, self._signature(signature))
+            op = self._op_name(name)
+            work = work_of(op, self._signature(signature))
             names = self._submission.names
             duration_ns = self._cost.kernel_ns(work.flops, work.bytes)
-            launch = names.number(text), names.shape_number(work.grid, work.block), work, duration_ns
+            launch = names.number(kernel_of(op)), names.shape_number(work.grid, work.block), work, duration_ns
             self._launches[key] = launch
         return launch

@@ -5,9 +5,27 @@ from __future__ import annotations
 import pytest
 from openreg_sim.ring import CopyKind
 from openreg_sim.runtime import CostModel
-from openreg_sim.runtime.cost import work_of
+from openreg_sim.runtime.cost import kernel_of, work_of
 
 F = "float32"
+
+
+@pytest.mark.parametrize(
+    ("op", "kernel"),
+    [
+        ("aten::mm", "mm_kernel"),
+        ("aten::add_.Tensor", "add_kernel"),
+        ("aten::mm.out", "mm_kernel"),
+        ("aten::_foreach_add_", "foreach_add_kernel"),
+        ("aten::_foreach_add_.List", "foreach_add_kernel"),
+        ("aten::__and__.Scalar", "and_kernel"),
+        ("aten::_softmax_backward_data", "softmax_backward_data_kernel"),
+        ("mylib::foo", "foo_kernel"),
+        ("foo", "foo_kernel"),
+    ],
+)
+def test_a_kernel_has_a_name_of_its_own_after_the_op_that_launches_it(op: str, kernel: str) -> None:
+    assert kernel_of(op) == kernel
 
 
 @pytest.mark.parametrize(

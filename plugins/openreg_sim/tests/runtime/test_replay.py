@@ -21,7 +21,7 @@ def real(hand_clock: Any) -> Runtime:
 
 
 def test_a_queued_launch_keeps_its_own_times_thread_and_ids(real: Runtime, ring: Ring) -> None:
-    real.set_names(lambda number: f"aten::op{number}", lambda number: [("float32", (number,))])
+    real.set_names(lambda number: f"aten::op{number}_.out", lambda number: [("float32", (number,))])
     real.replay(
         ring(
             host_start_ns=T,
@@ -39,7 +39,7 @@ def test_a_queued_launch_keeps_its_own_times_thread_and_ids(real: Runtime, ring:
     names = ("call", "host_start_ns", "host_end_ns", "thread_id", "op_id", "user_id", "device", "stream")
     assert tuple(int(row[name]) for name in names) == (Call.LAUNCH, T, T + 5, 77, 11, 22, 1, 6)
     assert (int(row["start_ns"]), int(row["end_ns"])) == (T + 10, T + 10 + 4_000)
-    assert real.name_of(int(row["name"])) == "aten::op3"
+    assert real.name_of(int(row["name"])) == "op3_kernel"
     assert real.streams() == [(0, 0, 0), (1, 0, 0), (1, 6, 0)]
 
 
