@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from torch.autograd import profiler as autograd_profiler
 
-from devprof.capture import users_place
 from devprof.errors import SessionError
 from devprof.torch.kineto_requests import not_a_request
 from devprof.torch.making_way import guest_is_here, make_way
@@ -82,7 +81,8 @@ class Interposer:
             return original(config, activities, *args, **kwargs)
         plan = _plan_for(profile, activities, kwargs.get("activity_filter") or (args[0] if args else None))
         # torch crashes where a guest and the program's own profile meet, so both have that refused
-        run = Run(weakref.ref(profile), plan is not None or guest_is_here(), threading.get_ident(), place=users_place())
+        takes_part = plan is not None or guest_is_here()
+        run = Run(weakref.ref(profile), takes_part, threading.get_ident(), place=_place() if takes_part else "")
         ended = self._claim(run, profile)
         try:
             for other, reason in ended:
@@ -171,6 +171,12 @@ class Interposer:
     def _set_enabled_flag(self) -> None:
         """Torch sets its flag before it enables; after a refusal it must say what is true."""
         autograd_profiler._set_is_profiler_enabled(self.turns.active is not None)
+
+
+def _place() -> str:
+    from devprof.capture import users_place  # not with `import torch`: a program that uses no plugin pays for none
+
+    return users_place()
 
 
 def _plan_for(profile: Any, activities: Any, filters: Any) -> Plan | None:

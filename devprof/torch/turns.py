@@ -29,7 +29,7 @@ class Run:
         takes_part: True where a plugin takes part, so that torch's own crashes are to be refused.
         thread_id: thread that prepared it, later the one that started it.
         session: devprof's part in it; None where it has none.
-        place: what of the user's prepared it, as `users_place` says.
+        place: what of the user's prepared it, as `users_place` says; empty where no plugin takes part.
     """
 
     owner: weakref.ref[Any]
