@@ -12,7 +12,7 @@ import typer
 from devprof.cli.convert import WRITERS, writer_for
 from devprof.cli.output import Json, averages_as_rows, print_averages, print_json
 from devprof.cli.program import Program, file_beside, host_named
-from devprof.cli.torch_device import TorchDevice, absent, name_device
+from devprof.cli.torch_device import TorchDevice, absent, name_device, named
 from devprof.errors import DevprofError, UsageError
 from devprof.profiler import profile
 from devprof.profiler.ranks import rank_here
@@ -87,6 +87,7 @@ def run(
     writer_for(target)
     host = host_named(host)
     name_device(host, torch_device)
+    device = named(host)
     prof = profile(
         activities=activity or None,
         host=host,
@@ -103,7 +104,9 @@ def run(
     try:
         _write(prof, target)
         if not quiet:
-            _tell(prof, target, top, code if as_json else None, host if activity is None else "")
+            _tell(prof, target, top, code if as_json else None)
+        if not (quiet or as_json or activity):
+            _tell_of_absent(prof, host, device)
     except (DevprofError, OSError) as error:
         typer.echo(f"devprof: {error}", err=True)
         code = code or 2
@@ -141,7 +144,7 @@ def _write(prof: profile, target: Path) -> None:
         writer_for(target)(prof.trace, target)
 
 
-def _tell(prof: profile, target: Path, top: int, json_code: int | None, host: str) -> None:
+def _tell(prof: profile, target: Path, top: int, json_code: int | None) -> None:
     """Print what was recorded, to stderr.
 
     Args:
@@ -149,7 +152,6 @@ def _tell(prof: profile, target: Path, top: int, json_code: int | None, host: st
         target: where its trace is.
         top: most rows.
         json_code: the program's exit code, for JSON; None: tables.
-        host: whose plugins were to take part; empty: only those that were named.
     """
     averages = prof.key_averages()
     report = _report(prof)
@@ -163,7 +165,12 @@ def _tell(prof: profile, target: Path, top: int, json_code: int | None, host: st
     if not len(prof.trace):
         typer.echo("nothing was recorded: no op, no range and no device work; --with-stack records functions", err=True)
     typer.echo(f"{target}: {len(prof.trace)} events, {target.stat().st_size:,} bytes", err=True)
-    for line in absent(host, () if report is None else report.ledgers):
+
+
+def _tell_of_absent(prof: profile, host: str, device: str | None) -> None:
+    """Say which plugins took no part, where all were to; `device` is what torch's was called when the program began."""
+    report = _report(prof)
+    for line in absent(host, () if report is None else report.ledgers, device):
         typer.echo(line, err=True)
 
 

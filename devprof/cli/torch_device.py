@@ -10,7 +10,7 @@ import typer
 from devprof.native import torch_facts
 from devprof.registry import RegisteredProfiler, discover
 
-__all__ = ["TorchDevice", "absent", "name_device", "name_unnamed"]
+__all__ = ["TorchDevice", "absent", "name_device", "name_unnamed", "named"]
 
 TorchDevice = Annotated[
     str,
@@ -55,20 +55,35 @@ def name_unnamed(*names: str | None) -> None:
         name_backend(wanted)
 
 
-def absent(host: str, took_part: Iterable[str]) -> list[str]:
-    """Return a line for each plugin that serves a torch device which this program's torch does not have under that name."""
+def named(host: str) -> str | None:
+    """Return the name of torch's device now, where torch is the host; None: it has none."""
     if host != "torch":
-        return []
+        return None
     from devprof.torch.participants import backend_name
 
-    there, found = set(took_part), backend_name()
+    return backend_name()
+
+
+def absent(host: str, took_part: Iterable[str], before: str | None) -> list[str]:
+    """Return a line for each plugin that serves a torch device and took no part.
+
+    Args:
+        host: ``"torch"`` or ``"python"``; nothing is said of the second.
+        took_part: names of the plugins that did.
+        before: the name of torch's device when the program began.
+    """
+    if host != "torch":
+        return []
+    there, now = set(took_part), named(host)
     missed = [one for one in discover().profilers if one.name not in there and one.capabilities.torch_device]
-    return [_why(one, found) for one in missed]
+    return [_why(one, before, now) for one in missed]
 
 
-def _why(plugin: RegisteredProfiler, found: str | None) -> str:
+def _why(plugin: RegisteredProfiler, before: str | None, found: str | None) -> str:
     device = plugin.capabilities.torch_device
-    if found == device:
+    if before == device:
+        why = "it has no session here; `devprof doctor` says what keeps devprof or the plugin from taking part"
+    elif found == device:
         why = f"torch's device had no name when the program began, and is {device!r} since: say --torch-device {device}"
     elif found is None:
         why = f"it serves {device!r}, and torch's device has no name: say --torch-device {device}"

@@ -8,7 +8,8 @@ import numpy as np
 
 from devprof.capture import PluginLedger
 from devprof.link import LaunchJoin, LinkCounts, nest
-from devprof.link.columns import LAUNCH, Bools, Longs, longs
+from devprof.link.columns import LAUNCH, Bools, Longs, longs, per_distinct
+from devprof.link.linking import KnownOps
 from devprof.model import ActivityBatch, ActivityType
 
 __all__ = ["doubt_kinds", "doubt_launches", "doubt_numbers", "doubt_owners"]
@@ -75,8 +76,17 @@ def doubt_numbers(ledger: PluginLedger, batches: Sequence[ActivityBatch], join: 
         )
 
 
-def doubt_launches(ledger: PluginLedger, batches: Sequence[ActivityBatch], join: LaunchJoin) -> bool:
-    """Say so where several launches have one number, or where no work has its launch; return whether it was said."""
+def doubt_launches(
+    ledger: PluginLedger, batches: Sequence[ActivityBatch], join: LaunchJoin, known_ops: KnownOps | None
+) -> bool:
+    """Say so where several launches have one number, or where no work has its launch; return whether it was said.
+
+    Args:
+        ledger: gets the doubt.
+        batches: records in the window, each once.
+        join: their join.
+        known_ops: as for `devprof.link.link`.
+    """
     said = len(ledger.doubts)
     ids = longs(batches, "id")
     work = np.flatnonzero(join.on_device & (ids != 0))
@@ -85,13 +95,13 @@ def doubt_launches(ledger: PluginLedger, batches: Sequence[ActivityBatch], join:
         return False
     if join.n_shared:
         _doubt_shared(ledger, batches, calls, work)
-    elif (join.launch[work] < 0).all():
-        _doubt_orphans(ledger, ids, calls, work[longs(batches, "linked")[work] != 0])
+    elif known_ops is not None and (join.launch[work] < 0).all():
+        _doubt_orphans(ledger, ids, calls, _of_known_ops(longs(batches, "linked"), work, known_ops))
     return len(ledger.doubts) > said
 
 
 def _doubt_shared(ledger: PluginLedger, batches: Sequence[ActivityBatch], calls: Longs, work: Longs) -> None:
-    """Look at calls of one kind and number, none within another, where more than one piece of work could be of either."""
+    """Look at calls of one kind and number, none within another on its thread, where several pieces of work could be theirs."""
     ids, start = longs(batches, "id"), longs(batches, "start")
     numbers, which, pieces = np.unique(ids[work], return_inverse=True, return_counts=True)
     last_ns = np.full(len(numbers), np.iinfo(np.int64).min)
@@ -100,9 +110,10 @@ def _doubt_shared(ledger: PluginLedger, batches: Sequence[ActivityBatch], calls:
     may_launch = (numbers[at] == ids[calls]) & (pieces[at] > 1) & (start[calls] < last_ns[at])
     calls = calls[may_launch]
     # a call of another kind below it, such as one of the driver, may be on another clock, and is part of the same launch
-    row = ids[calls] * 256 + longs(batches, "activity_type")[calls]
+    launch = _codes(ids[calls], longs(batches, "activity_type")[calls])
+    row = _codes(launch, longs(batches, "thread_id")[calls])
     outermost = nest(start[calls], longs(batches, "end")[calls], row, entered_in_order=False) < 0
-    if again := int(outermost.sum()) - len(np.unique(row)):
+    if again := int(outermost.sum()) - len(np.unique(launch)):
         ledger.doubts.append(
             f"{again} of its calls carry the number of an earlier call, and so does the work of several launches: "
             "which call launched which is a guess. `id` is the number of one launch in the whole session: where it is counted "
@@ -110,10 +121,21 @@ def _doubt_shared(ledger: PluginLedger, batches: Sequence[ActivityBatch], calls:
         )
 
 
+def _codes(*columns: Longs) -> Longs:
+    """Return a number for each row of some columns, equal where all of them are: (n,) int64."""
+    _, codes = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    return codes.reshape(-1).astype(np.int64, copy=False)
+
+
+def _of_known_ops(ops: Longs, work: Longs, known_ops: KnownOps) -> Longs:
+    """Leave out work of no op, and of ops from before the session, whose launches are not here."""
+    work = work[ops[work] != 0]
+    return work[per_distinct(ops[work], known_ops)]
+
+
 def _doubt_orphans(ledger: PluginLedger, ids: Longs, calls: Longs, work: Longs) -> None:
-    """Look at work of this session's ops, for work from before has no launch here; nor has work whose launch was lost."""
-    lost = ledger.dropped.total() or ledger.lost_unknown
-    if len(work) and not lost and len(calls) >= len(np.unique(ids[work])):
+    """Look at work of this session's ops; where records are lost, so may launches be."""
+    if len(work) and not (ledger.lost or ledger.lost_unknown) and len(calls) >= len(np.unique(ids[work])):
         ledger.doubts.append(
             f"none of its {len(work)} numbered device records has the number of one of its {len(calls)} numbered calls, so "
             "there are no arrows: `id` is the vendor's number of the launch, the same on the call and on its work"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from devprof.capture import UNKNOWN_OP, LaneResult, PluginLedger
 from devprof.clock import Fit
@@ -30,13 +29,13 @@ from devprof.link import (
     separate_work,
     with_launch_items,
 )
+from devprof.link.linking import KnownOps
 from devprof.model import ActivityBatch, DeviceInfo, ResourceInfo
 from devprof.pipeline.doubts import doubt_kinds, doubt_launches, doubt_numbers, doubt_owners
 from devprof.store.limits import DELIVERED_TWICE
 
 __all__ = ["KnownOps", "LinkedLane", "complete_since_ns", "process"]
 
-KnownOps = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]
 
 _FAR_NS = 60 * 10**9
 """Work left over from before the window is seconds old; times of another unit or clock are off by hours to decades."""
@@ -111,13 +110,13 @@ def process(
     join = join_launches(batches)
     doubt_kinds(result.ledger, batches, join)
     doubt_numbers(result.ledger, batches, join)
-    numbers_are_doubtful = doubt_launches(result.ledger, batches, join)
     if result.clock_domain is None or not result.clock_domain.virtual:
         window = apply_window(batches, join, start_ns, end_ns)
         _doubt_far_times(result.ledger, batches, join, window, (start_ns, end_ns))
         batches, join = window.apply(batches, join)
         result.ledger.dropped.update(window.dropped)
     batches, join, overlaps = _without_duplicates(result.ledger, batches, join)
+    numbers_are_doubtful = doubt_launches(result.ledger, batches, join, known_ops)
     linked = link(
         batches,
         join,

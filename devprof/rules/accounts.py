@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from devprof.link import AFTER_WINDOW, BEFORE_WINDOW, LAUNCHED_OUTSIDE_WINDOW
 from devprof.rules.finding import Rule, Severity, Violation, accounts
 from devprof.store import Trace
 from devprof.store.limits import DELIVERED_TWICE, LET_GO
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "missing_by_reason"]
 
-_MEANT = ("before window", "after window", "launched outside window", LET_GO)
-"""Reasons for which a record is left out on purpose (`devprof.capture.ledger.OUTSIDE_WINDOW`)."""
+_MEANT = {
+    "dropped": (BEFORE_WINDOW, AFTER_WINDOW, LAUNCHED_OUTSIDE_WINDOW, LET_GO),
+    "rejected": (DELIVERED_TWICE,),
+}
+"""Reasons for which a record is left out on purpose, as `PluginLedger.lost` has them for a session."""
+
+
+def missing_by_reason(account: Mapping[str, object]) -> dict[str, int]:
+    """Return how many records of a plugin should be in the trace and are not, by reason."""
+    found: dict[str, int] = {}
+    for key, meant in _MEANT.items():
+        found |= {reason: n for reason, n in _counts(account, key).items() if reason not in meant}
+    return found
 
 
 def _sums_agree(trace: Trace) -> Iterator[Violation]:
@@ -28,10 +40,7 @@ def _sums_agree(trace: Trace) -> Iterator[Violation]:
 
 def _nothing_is_missing(trace: Trace) -> Iterator[Violation]:
     for name, account in accounts(trace).items():
-        dropped = {reason: n for reason, n in _counts(account, "dropped").items() if reason not in _MEANT}
-        missing = dropped | {
-            reason: n for reason, n in _counts(account, "rejected").items() if reason != DELIVERED_TWICE
-        }
+        missing = missing_by_reason(account)
         if lost := sum(missing.values()):
             listed = ", ".join(f"{reason}: {count}" for reason, count in sorted(missing.items()))
             yield Violation(lost, f"{lost} records of {name} were lost ({listed})")

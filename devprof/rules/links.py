@@ -38,8 +38,9 @@ def _launch_numbers_once(trace: Trace) -> Iterator[Violation]:
     events = np.flatnonzero((trace.role == _LAUNCH) & (trace.id != 0))
     numbered_work = np.unique(trace.id[work_of(trace)])
     events = events[np.isin(trace.id[events], numbered_work)]  # a number that no work has tells nobody apart
-    # a call within another of its number, such as one of the driver, is part of the same launch
-    inner = nest(trace.start_ns[events], trace.end_ns[events], trace.id[events], entered_in_order=False) >= 0
+    # a call within another of its number and thread, such as one of the driver, is part of the same launch
+    _, which = np.unique(np.stack([trace.id[events], trace.row[events]], axis=1), axis=0, return_inverse=True)
+    inner = nest(trace.start_ns[events], trace.end_ns[events], which.reshape(-1), entered_in_order=False) >= 0
     events = events[~inner]
     yield from where(
         _repeated(trace, events),

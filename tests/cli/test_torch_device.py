@@ -52,12 +52,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def devprof(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def devprof(*words: str, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(cwd), str(ZOO), *filter(None, [os.environ.get("PYTHONPATH")])])
     alone = {"DEVPROF_BLOCK_PLUGINS": "openreg,cuda", "TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "KINETO_LOG_LEVEL": "99"}
     return subprocess.run(
         [sys.executable, "-m", "devprof", *words],
-        env={**os.environ, "PYTHONPATH": path, **alone},
+        env={**os.environ, "PYTHONPATH": path, **alone, **more},
         cwd=cwd,
         capture_output=True,
         text=True,
@@ -89,6 +89,13 @@ def test_a_device_that_is_named_before_the_program_has_its_plugin_and_the_progra
 def test_a_device_of_another_name_is_told_apart(folder: Path) -> None:
     done = devprof("run", "--torch-device", "other", "program.py", "unnamed", cwd=folder)
     assert done.stderr.splitlines()[-1] == "toy took no part: it serves 'npu', and torch's device is 'other'"
+
+
+def test_a_device_that_was_named_in_time_is_no_reason(folder: Path) -> None:
+    done = devprof("run", "--torch-device", "npu", "program.py", cwd=folder, DEVPROF_DISABLE="1")
+    assert done.stderr.splitlines()[-1] == (
+        "toy took no part: it has no session here; `devprof doctor` says what keeps devprof or the plugin from taking part"
+    )
 
 
 def test_what_was_left_out_by_name_is_not_missed(folder: Path) -> None:

@@ -10,8 +10,8 @@ from devprof.export.report.markup import Markup, joined, tag
 from devprof.export.report.tables import facts_table, table
 from devprof.export.report.units import count_text, cut
 from devprof.rules import Finding, Severity
+from devprof.rules.accounts import missing_by_reason
 from devprof.store import Trace
-from devprof.store.limits import DELIVERED_TWICE, LET_GO
 
 __all__ = ["facts_of", "findings_list", "ledger", "n_lost"]
 
@@ -68,13 +68,9 @@ def n_lost(trace: Trace) -> int | None:
     accounts = _accounts(trace)
     if not accounts:
         return None
-    in_all = sum(_total(account.get(key)) for account in accounts.values() for key in _LOSSES)
-    not_lost = (("dropped", LET_GO), ("rejected", DELIVERED_TWICE))
-    return in_all - sum(_total(_of(account.get(key), why)) for account in accounts.values() for key, why in not_lost)
-
-
-def _of(reasons: object, reason: str) -> object:
-    return reasons.get(reason) if isinstance(reasons, Mapping) else None
+    return sum(
+        _total(missing_by_reason(account)) + _total(account.get("lost_unknown")) for account in accounts.values()
+    )
 
 
 def _accounts(trace: Trace) -> dict[str, Mapping[str, Any]]:

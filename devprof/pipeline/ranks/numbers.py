@@ -33,6 +33,9 @@ ITEM_SPACES = {
 }
 """Items whose values are numbers of a space, by key."""
 
+_LEAST_ITEM = {OPS: 1, LAUNCHES: 1, SEQUENCE: 0, PYTHON: 0}
+"""torch counts sequence numbers and Python calls from 0; an op or a launch of number 0 is none."""
+
 renumbers_op = np.zeros(256, dtype=np.bool_)
 """By activity type: whether an event's `id` is that of an op or a range; else it is a launch number."""
 renumbers_op[[int(kind) for kind in ActivityType if kind.role in (Role.OP, Role.ANNOTATION)]] = True
@@ -45,19 +48,21 @@ class Renumbering(NamedTuple):
         shift: what is added.
         table: (k,) the distinct numbers, ascending, where they are too far apart to be shifted; else None.
         first: new number of the first one in `table`.
+        least_item: least value of an item that is a number of this space; less is none.
     """
 
     shift: int = 0
     table: Longs | None = None
     first: int = 0
+    least_item: int = 0
 
     def of_column(self, values: Longs) -> Longs:
         """Return new numbers: (n,) int64."""
         return self._moved(values, values != 0)
 
     def of_items(self, values: Longs) -> Longs:
-        """Return new numbers of items, among which negative ones are none: (m,) int64."""
-        return self._moved(values, _is_item_number(values))
+        """Return new numbers of items, among which negative ones are none, and 0 where it is none of the space: (m,) int64."""
+        return self._moved(values, _is_item_number(values, self.least_item))
 
     def _moved(self, values: Longs, real: npt.NDArray[np.bool_]) -> Longs:
         if self.table is not None:
@@ -74,7 +79,8 @@ def renumberings(trace: Trace, taken: Mapping[str, int]) -> tuple[dict[str, Renu
     """
     moves, reached = {}, {}
     for space in SPACES:
-        moves[space], reached[space] = _renumbering(_used(trace, space), taken[space])
+        move, reached[space] = _renumbering(_used(trace, space), taken[space])
+        moves[space] = move._replace(least_item=_LEAST_ITEM[space])
     return moves, reached
 
 
@@ -105,12 +111,12 @@ def _used(trace: Trace, space: str) -> list[Callable[[], Longs]]:
     elif space == LAUNCHES:
         other = ~renumbers_op[trace.activity_type]
         columns = [lambda: _real(trace.id[other]), lambda: _real(trace.flow_id)]
-    return columns + [_of_item(column) for column in items if column.kind is ItemKind.INT]
+    return columns + [_of_item(column, _LEAST_ITEM[space]) for column in items if column.kind is ItemKind.INT]
 
 
-def _of_item(column: ItemColumn) -> Callable[[], Longs]:
+def _of_item(column: ItemColumn, least: int) -> Callable[[], Longs]:
     values: Longs = column.values
-    return lambda: values[_is_item_number(values)]
+    return lambda: values[_is_item_number(values, least)]
 
 
 def _real(values: Longs) -> Longs:
@@ -118,6 +124,6 @@ def _real(values: Longs) -> Longs:
     return real
 
 
-def _is_item_number(values: Longs) -> npt.NDArray[np.bool_]:
-    real: npt.NDArray[np.bool_] = (values >= 0) & (values != _NOT_RECORDED)
+def _is_item_number(values: Longs, least: int) -> npt.NDArray[np.bool_]:
+    real: npt.NDArray[np.bool_] = (values >= least) & (values != _NOT_RECORDED)
     return real

@@ -73,26 +73,30 @@ class Tracks(dict[tuple[Number, Number], int]):
         on = np.where(undecided, 0, np.where(ON_DEVICE[types], 2, np.where(ON_HOST[types], 1, 0)))
         counts = np.zeros((len(pids) + 1, 3), dtype=np.int64)
         np.add.at(counts, (pid_of_track[track], on), 1)
-        by_pid = {pid: self._is_device(pid, counts[at]) for pid, at in pids.items()}
+        by_pid = {pid: self._is_device(pid, counts[at], backends) for pid, at in pids.items()}
         device = np.where(on == 0, np.array([*by_pid.values(), False])[pid_of_track[track]], on == 2)
         # a number that a host and a device share makes two places
         found, which = np.unique(track * 2 + device, return_inverse=True)
         used = [(tracks[number // 2], bool(number % 2)) for number in found.tolist()]
         seen = {key for key, _ in used}
         named = [key for key in self._facts if key not in seen]
-        used += [((pid, tid), by_pid.get(pid, self._is_device(pid, _NOTHING))) for pid, tid in named if tid is not None]
+        used += [
+            ((pid, tid), by_pid.get(pid, self._is_device(pid, _NOTHING, backends)))
+            for pid, tid in named
+            if tid is not None
+        ]
         made = _Places(self, properties, backends, types)
         rows = [self._row(made.place(pid, is_device), pid, tid) for (pid, tid), is_device in used]
         for pid, tid in named:
             if tid is None and pid not in made.pids:
-                made.place(pid, self._is_device(pid, _NOTHING))
+                made.place(pid, self._is_device(pid, _NOTHING, backends))
         return made.places, rows, which.astype(np.int32)
 
-    def _is_device(self, pid: Number, counts: npt.NDArray[np.int64]) -> bool:
+    def _is_device(self, pid: Number, counts: npt.NDArray[np.int64], backends: Mapping[str, Any]) -> bool:
         """Say whether a process number is a device's, for events that don't tell."""
         if counts[1] or counts[2]:
             return bool(counts[2] > 0 and counts[1] == 0)
-        return bool(_DEVICE_LABEL.match(_text(self._facts.get((pid, None), {}).get("labels"))))
+        return str(pid) in backends or bool(_DEVICE_LABEL.match(_text(self._facts.get((pid, None), {}).get("labels"))))
 
     def place(self, pid: Number, is_device: bool, properties: Mapping[Any, Any], backend: str) -> Place:
         """Return the place of a process number.

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 
 from devprof import analysis, rules
+from devprof.capture.ledger import OUTSIDE_WINDOW
 from devprof.errors import UsageError
 from devprof.export.report import html_report
 from devprof.export.report.account import n_lost
@@ -185,9 +186,10 @@ def test_the_peak_of_memory_is_said_by_device(path: Path) -> None:
     assert (head.text, head.attributes["data-value"]) == ("openreg:0: at most 4.000 KiB", "4096")
 
 
-def test_a_record_that_came_twice_is_not_lost() -> None:
-    plugin = {"produced": 5, "emitted": 2, "dropped": {"full": 1}, "rejected": {"delivered twice": 2}}
-    assert n_lost(small().with_facts(report={"plugins": {"openreg": plugin}})) == 1
+def test_a_record_that_came_twice_or_is_not_of_the_window_is_not_lost() -> None:
+    dropped = {"full": 1, "something new": 2, **dict.fromkeys(OUTSIDE_WINDOW, 100)}
+    plugin = {"produced": 410, "emitted": 5, "dropped": dropped, "rejected": {"delivered twice": 2}}
+    assert n_lost(small().with_facts(report={"plugins": {"openreg": plugin}})) == 3
 
 
 def test_the_ledger_says_what_was_lost_and_why_and_the_page_begins_with_how_much(path: Path) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from devprof.host import HostRecorder, HostRecording, record_function
-from devprof.model import ActivityType, GenericTraceActivity
+from devprof.model import ActivityBatch, ActivityType, GenericTraceActivity
 from devprof.profiler import profile
 from devprof.profiler.joining import joined
 from devprof.registry import register, unregister
+from devprof.store import Place, PlaceKind, Row, Trace, TraceBuilder
 from devprof.testing import ScriptedProfiler, plugin_of
 
 
@@ -61,6 +62,21 @@ def test_every_cycle_numbers_its_launches_from_the_start_and_cycles_together_kee
         ("PRIVATEUSE1_RUNTIME", 6),
         ("CONCURRENT_KERNEL", 6),
     }
+
+
+def test_an_item_that_names_no_launch_names_none_in_joined_cycles_either() -> None:
+    def cycle() -> Trace:
+        builder = TraceBuilder()
+        row = builder.row(Row(builder.place(Place(0, PlaceKind.DEVICE, "toy 0", backend="toy")), 0))
+        for number in (2**30, 0):
+            items = {"correlation": number}
+            record = GenericTraceActivity(ActivityType.CUDA_EVENT, "e", 10, 20, id=number, metadata=items)
+            builder.add(ActivityBatch.from_activities([record]), row)
+        return builder.build()
+
+    whole = joined([cycle(), cycle()])
+    assert whole.id.tolist() == [2**30, 0, 2**30 + 1, 0]
+    assert [whole.item("correlation", event) for event in range(4)] == whole.id.tolist()
 
 
 @pytest.mark.parametrize(

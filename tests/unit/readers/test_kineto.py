@@ -564,6 +564,9 @@ def test_devices_have_the_backends_that_devprof_writes_for_their_numbers(read: R
     trace = read(_file(*events, devprof={"version": "1", "backends": {"0": "openreg", "1": ["x"], "7": "other"}}))
     assert [(place.id, place.backend) for place in trace.places] == [(0, "openreg"), (1, "cuda"), (2, "cuda")]
     assert "backends" not in trace.facts
+    idle = {"ph": "M", "name": "process_name", "pid": 7, "tid": 0, "args": {"name": "other 0"}}
+    known = read(_file(*events, idle, devprof={"version": "1", "backends": {"7": "other"}}))
+    assert [(place.kind, place.backend) for place in known.places if place.id == 7] == [(PlaceKind.DEVICE, "other")]
     assert read(_file(*events[:1], devprof={"backends": 5})).places[0].backend == "cuda"
 
 

@@ -202,6 +202,15 @@ def test_a_driver_call_within_the_runtime_call_of_its_number_is_the_same_launch(
     assert check(built([*right(), Event(LAUNCH, "submit", 1022, 1028, id=50, linked=2, parent=2)])) == []
 
 
+def test_a_call_within_the_time_of_one_on_another_thread_is_another_launch() -> None:
+    calls = [replace(event, row=STREAM) for event in [Event(LAUNCH, "other thread", 1022, 1028, id=50, linked=2)]]
+    trace = built([*right(), *calls])
+    on_a_thread = replace(trace, rows=(trace.rows[0], trace.rows[1], Row(trace.rows[0].place, 8, "thread 8")))
+    row = on_a_thread.row.copy()
+    row[-1] = 2
+    assert "ids.launches" in rules_of(check(replace(on_a_thread, row=row)))
+
+
 def test_a_capture_without_calls_has_no_launches_to_miss() -> None:
     events = [event for event in right() if event.kind in (OP, KERNEL)]
     assert check(built([replace(event, flow=None, parent=-1) for event in events])) == []
