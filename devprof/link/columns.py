@@ -21,6 +21,7 @@ __all__ = [
     "bounds_of",
     "classes_of",
     "codes_of",
+    "codes_of_rows",
     "distinct",
     "longs",
     "on_device",
@@ -111,6 +112,15 @@ def codes_of(values: Longs, *others: Longs) -> tuple[Longs, ...]:
     if high - low < _SPARSE * (len(values) + 128):
         return (values - low, *(_shifted(other, low, high) for other in others))
     return _ranked(values, *others)
+
+
+def codes_of_rows(*columns: Longs) -> Longs:
+    """Number the rows of some columns compactly: equal where all columns are; (n,) int64 from 0."""
+    (found,) = codes_of(columns[0])
+    for column in columns[1:]:
+        (code,) = codes_of(column)
+        (found,) = codes_of(found * (int(code.max(initial=0)) + 1) + code)
+    return found
 
 
 def distinct(values: Longs) -> Longs:

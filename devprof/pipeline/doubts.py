@@ -8,7 +8,7 @@ import numpy as np
 
 from devprof.capture import PluginLedger
 from devprof.link import LaunchJoin, LinkCounts, nest
-from devprof.link.columns import LAUNCH, Bools, Longs, longs, per_distinct
+from devprof.link.columns import LAUNCH, Bools, Longs, codes_of_rows, longs, per_distinct
 from devprof.link.linking import KnownOps
 from devprof.model import ActivityBatch, ActivityType
 
@@ -110,8 +110,8 @@ def _doubt_shared(ledger: PluginLedger, batches: Sequence[ActivityBatch], calls:
     may_launch = (numbers[at] == ids[calls]) & (pieces[at] > 1) & (start[calls] < last_ns[at])
     calls = calls[may_launch]
     # a call of another kind below it, such as one of the driver, may be on another clock, and is part of the same launch
-    launch = _codes(ids[calls], longs(batches, "activity_type")[calls])
-    row = _codes(launch, longs(batches, "thread_id")[calls])
+    launch = codes_of_rows(ids[calls], longs(batches, "activity_type")[calls])
+    row = codes_of_rows(launch, longs(batches, "thread_id")[calls])
     outermost = nest(start[calls], longs(batches, "end")[calls], row, entered_in_order=False) < 0
     if again := int(outermost.sum()) - len(np.unique(launch)):
         ledger.doubts.append(
@@ -119,12 +119,6 @@ def _doubt_shared(ledger: PluginLedger, batches: Sequence[ActivityBatch], calls:
             "which call launched which is a guess. `id` is the number of one launch in the whole session: where it is counted "
             "per queue, put the queue into it; where it wraps, make it longer"
         )
-
-
-def _codes(*columns: Longs) -> Longs:
-    """Return a number for each row of some columns, equal where all of them are: (n,) int64."""
-    _, codes = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
-    return codes.reshape(-1).astype(np.int64, copy=False)
 
 
 def _of_known_ops(ops: Longs, work: Longs, known_ops: KnownOps) -> Longs:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from devprof.link import nest
+from devprof.link.columns import codes_of_rows
 from devprof.model import ActivityType, Role, kLinkAsyncCpuGpu, kLinkFwdBwd
 from devprof.rules.finding import Rule, Severity, Violation, where
 from devprof.rules.times import work_of
@@ -39,8 +40,8 @@ def _launch_numbers_once(trace: Trace) -> Iterator[Violation]:
     numbered_work = np.unique(trace.id[work_of(trace)])
     events = events[np.isin(trace.id[events], numbered_work)]  # a number that no work has tells nobody apart
     # a call within another of its number and thread, such as one of the driver, is part of the same launch
-    _, which = np.unique(np.stack([trace.id[events], trace.row[events]], axis=1), axis=0, return_inverse=True)
-    inner = nest(trace.start_ns[events], trace.end_ns[events], which.reshape(-1), entered_in_order=False) >= 0
+    launch = codes_of_rows(trace.id[events], trace.row[events].astype(np.int64))
+    inner = nest(trace.start_ns[events], trace.end_ns[events], launch, entered_in_order=False) >= 0
     events = events[~inner]
     yield from where(
         _repeated(trace, events),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from devprof.link.columns import (
     LAUNCH,
@@ -14,6 +16,7 @@ from devprof.link.columns import (
     bounds_of,
     classes_of,
     codes_of,
+    codes_of_rows,
     distinct,
     longs,
     on_device,
@@ -129,3 +132,11 @@ def test_nothing_is_not_asked_about() -> None:
         raise AssertionError("asked")
 
     assert per_distinct(_array([]), ask).tolist() == []
+
+
+@given(st.lists(st.tuples(*[st.sampled_from([0, 1, 7, -(2**62), 2**62, 2**56 | 7])] * 3), max_size=30))
+def test_rows_have_one_number_where_all_their_columns_are_equal(rows: list[tuple[int, int, int]]) -> None:
+    columns = [_array([row[at] for row in rows]) for at in range(3)]
+    codes = codes_of_rows(*columns).tolist()
+    pairs = list(zip(codes, rows, strict=True))
+    assert all((one == other) == (row == another) for one, row in pairs for other, another in pairs)
