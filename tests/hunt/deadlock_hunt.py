@@ -89,10 +89,7 @@ def options_of(host: str, rng: random.Random) -> dict[str, Any]:
     options: dict[str, Any] = {flag: rng.random() < 0.3 for flag in flags}
     if host == "python" and rng.random() < 0.5:
         options |= {"when_full": "ring", "max_records": 2000, "with_stack": False}  # of calls there is no ring
-    if host == "torch" and rng.random() < 0.5:
-        import torch
-
-        options["experimental_config"] = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+    # no profile_all_threads: torch alone crashes where it stops while other threads are inside ops (~TorchOpStorage, 2.13)
     return options
 
 
