@@ -22,7 +22,8 @@ from devprof.model import (
     RecordError,
     ResourceInfo,
 )
-from devprof.store.limits import OVER_LIMIT, Limits
+from devprof.model.reasons import OVER_LIMIT
+from devprof.store.limits import Limits
 
 __all__ = ["Collector"]
 

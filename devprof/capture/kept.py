@@ -15,7 +15,8 @@ from devprof.capture.checks import check_batch
 from devprof.capture.ledger import PluginLedger
 from devprof.model import ActivityBatch, ActivityType, MetadataColumn
 from devprof.model.columns import COLUMNS
-from devprof.store.limits import LET_GO, OVER_LIMIT, Limits, WhenFull
+from devprof.model.reasons import LET_GO, OVER_LIMIT
+from devprof.store.limits import Limits, WhenFull
 from devprof.store.spill import SpillFile
 from devprof.store.totals import Totals
 

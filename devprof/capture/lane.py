@@ -28,8 +28,8 @@ from devprof.contract import (
     TraceStatus,
 )
 from devprof.errors import PluginError, PluginTimeoutError
-from devprof.link import BEFORE_WINDOW
 from devprof.model import ActivityBatch, ActivityType, DeviceInfo, ResourceInfo
+from devprof.model.reasons import BEFORE_WINDOW
 from devprof.registry import Guard, PluginFailure, RegisteredProfiler
 from devprof.registry.failures import failure_of
 from devprof.store.limits import Limits

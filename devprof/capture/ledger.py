@@ -13,15 +13,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from devprof.capture.verdict import SetAside
-from devprof.link import AFTER_WINDOW, BEFORE_WINDOW, LAUNCHED_OUTSIDE_WINDOW
-from devprof.store.limits import DELIVERED_TWICE, LET_GO
+from devprof.model.reasons import DELIVERED_TWICE, LET_GO, NOT_OF_THE_WINDOW, lost_of
 
-__all__ = ["OUTSIDE_WINDOW", "UNKNOWN_OP", "HostLedger", "Part", "PluginLedger", "SessionReport"]
+__all__ = ["UNKNOWN_OP", "HostLedger", "Part", "PluginLedger", "SessionReport"]
 
-OUTSIDE_WINDOW = (BEFORE_WINDOW, AFTER_WINDOW, LAUNCHED_OUTSIDE_WINDOW, LET_GO)
-"""Reasons for which a record is left out on purpose; they do not make a session unclean."""
-
-_ON_PURPOSE = (*OUTSIDE_WINDOW, "function calls, devprof's own", "ranges that were being entered at the stop")
+_ON_PURPOSE = (*NOT_OF_THE_WINDOW, "function calls, devprof's own", "ranges that were being entered at the stop")
 
 UNKNOWN_OP = "op id unknown to the host"
 """Note for records whose op id the host did not give in the session."""
@@ -89,8 +85,7 @@ class PluginLedger:
     @property
     def lost_by_reason(self) -> Counter[str]:
         """The same by reason. A record that came twice is there once."""
-        on_purpose = (*OUTSIDE_WINDOW, DELIVERED_TWICE)
-        return Counter({reason: n for reason, n in (self.dropped + self.rejected).items() if reason not in on_purpose})
+        return Counter(lost_of(self.dropped + self.rejected))
 
     @property
     def none_linked(self) -> bool:

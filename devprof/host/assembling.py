@@ -15,9 +15,8 @@ from devprof.host.memory_batch import memory_batch
 from devprof.host.queues import OPEN, Queue
 from devprof.host.range_batch import range_batch
 from devprof.host.recording import HOST_TICKS, HostRecording
-from devprof.link import BEFORE_WINDOW
 from devprof.model import ActivityBatch
-from devprof.store.limits import LET_GO, OVER_LIMIT
+from devprof.model.reasons import BEFORE_WINDOW, LET_GO, OVER_LIMIT
 
 __all__ = ["Gathered", "Part", "assembled", "at_end", "so_far"]
 

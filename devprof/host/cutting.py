@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from devprof.host.recording import HostRecording
-from devprof.link import BEFORE_WINDOW
 from devprof.model import ActivityBatch
+from devprof.model.reasons import BEFORE_WINDOW
 
 __all__ = ["since", "until"]
 

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 from devprof.host.gate import BLOCK_SIZE
 from devprof.host.queues import OPEN, Block, Queue, ThreadQueues, seal_all
-from devprof.store.limits import LET_GO, OVER_LIMIT, Limits, WhenFull
+from devprof.model.reasons import LET_GO, OVER_LIMIT
+from devprof.store.limits import Limits, WhenFull
 
 if TYPE_CHECKING:
     from devprof.host.letting_go import Remains

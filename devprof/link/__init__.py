@@ -17,23 +17,13 @@ from devprof.link.join import LaunchJoin, join_launches
 from devprof.link.linking import LinkCounts, LinkedColumns, LinkResult, link
 from devprof.link.nesting import Nesting, nest, nesting
 from devprof.link.overlaps import RowOverlaps, crossings, overlapping_rows, places_of
-from devprof.link.references import LAUNCH_ITEMS, with_launch_items
+from devprof.link.references import with_launch_items
 from devprof.link.user_parents import UserParents
 from devprof.link.user_spans import AnnotationSpans, annotation_spans
-from devprof.link.window import (
-    AFTER_WINDOW,
-    BEFORE_WINDOW,
-    LAUNCHED_OUTSIDE_WINDOW,
-    WindowResult,
-    apply_window,
-)
+from devprof.link.window import WindowResult, apply_window
 from devprof.link.work_rows import SeparatedWork, separate_work
 
 __all__ = [
-    "AFTER_WINDOW",
-    "BEFORE_WINDOW",
-    "LAUNCHED_OUTSIDE_WINDOW",
-    "LAUNCH_ITEMS",
     "AnnotationSpans",
     "ForwardBackward",
     "IdTable",

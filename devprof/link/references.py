@@ -12,14 +12,15 @@ from devprof.link.join import LaunchJoin
 from devprof.link.linking import LinkResult
 from devprof.model import ActivityBatch, MetadataColumn, MetadataKind
 
-__all__ = ["LAUNCH_ITEMS", "with_launch_items"]
+__all__ = ["LAUNCH_ITEMS", "NOT_RECORDED", "with_launch_items"]
 
 LAUNCH_ITEMS = ("wait_on_cuda_event_record_corr_id", "correlation")
 """Kineto's keys whose values are launch numbers: of the call that recorded an event, and of a record's own call."""
 
 _NO_LAUNCH = -1
 """What Kineto writes where the event was recorded before the capture."""
-_NONE_OF_CUPTI = 2**32 - 1
+NOT_RECORDED = 2**32 - 1
+"""What CUPTI gives in its place."""
 
 
 def with_launch_items(batches: Sequence[ActivityBatch], join: LaunchJoin, linked: LinkResult) -> list[ActivityBatch]:
@@ -64,7 +65,7 @@ def _moved(values: Longs, before: Longs, after: Longs, is_call: Bools) -> Longs:
         new[codes[rows[::-1]]] = after[rows[::-1]]
     known = (of_value >= 0) & (of_value < len(new))
     moved = np.where(known, new[np.where(known, of_value, 0)], _NO_LAUNCH) if len(new) else np.full_like(values, -1)
-    return np.where((values > 0) & (values != _NONE_OF_CUPTI), moved, values)
+    return np.where((values > 0) & (values != NOT_RECORDED), moved, values)
 
 
 def _has(batch: ActivityBatch, key: str) -> bool:

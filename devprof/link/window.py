@@ -13,13 +13,9 @@ import numpy as np
 from devprof.link.columns import Bools, Longs, longs, split
 from devprof.link.join import LaunchJoin
 from devprof.model import ActivityBatch
+from devprof.model.reasons import AFTER_WINDOW, BEFORE_WINDOW, LAUNCHED_OUTSIDE_WINDOW
 
-__all__ = ["AFTER_WINDOW", "BEFORE_WINDOW", "LAUNCHED_OUTSIDE_WINDOW", "WindowResult", "apply_window"]
-
-BEFORE_WINDOW = "before window"
-"""Reason for records that are older than what was asked for; this and the next two leave a record out on purpose."""
-AFTER_WINDOW = "after window"
-LAUNCHED_OUTSIDE_WINDOW = "launched outside window"
+__all__ = ["WindowResult", "apply_window"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

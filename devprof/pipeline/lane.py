@@ -31,11 +31,10 @@ from devprof.link import (
 )
 from devprof.link.linking import KnownOps
 from devprof.model import ActivityBatch, DeviceInfo, ResourceInfo
+from devprof.model.reasons import DELIVERED_TWICE
 from devprof.pipeline.doubts import doubt_kinds, doubt_launches, doubt_numbers, doubt_owners
-from devprof.store.limits import DELIVERED_TWICE
 
 __all__ = ["KnownOps", "LinkedLane", "complete_since_ns", "process"]
-
 
 _FAR_NS = 60 * 10**9
 """Work left over from before the window is seconds old; times of another unit or clock are off by hours to decades."""

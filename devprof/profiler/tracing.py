@@ -14,9 +14,9 @@ from devprof.clock import HostClock
 from devprof.contract import HOST_CLOCK
 from devprof.host import HostRecording
 from devprof.host.cutting import since
+from devprof.model.reasons import LET_GO
 from devprof.pipeline import assemble, complete_since_ns, known_ops, linked_lanes, user_parents
 from devprof.store import Trace
-from devprof.store.limits import LET_GO
 from devprof.store.totals import NameTotal
 
 __all__ = ["Made", "totals_of", "traced"]

@@ -4,26 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from devprof.link import AFTER_WINDOW, BEFORE_WINDOW, LAUNCHED_OUTSIDE_WINDOW
+from devprof.model.reasons import lost_of
 from devprof.rules.finding import Rule, Severity, Violation, accounts
 from devprof.store import Trace
-from devprof.store.limits import DELIVERED_TWICE, LET_GO
 
 __all__ = ["RULES", "missing_by_reason"]
-
-_MEANT = {
-    "dropped": (BEFORE_WINDOW, AFTER_WINDOW, LAUNCHED_OUTSIDE_WINDOW, LET_GO),
-    "rejected": (DELIVERED_TWICE,),
-}
-"""Reasons for which a record is left out on purpose, as `PluginLedger.lost` has them for a session."""
 
 
 def missing_by_reason(account: Mapping[str, object]) -> dict[str, int]:
     """Return how many records of a plugin should be in the trace and are not, by reason."""
-    found: dict[str, int] = {}
-    for key, meant in _MEANT.items():
-        found |= {reason: n for reason, n in _counts(account, key).items() if reason not in meant}
-    return found
+    return lost_of({**_counts(account, "dropped"), **_counts(account, "rejected")})
 
 
 def _sums_agree(trace: Trace) -> Iterator[Violation]:

@@ -9,16 +9,7 @@ from pathlib import Path
 
 from devprof.errors import UsageError
 
-__all__ = ["DEFAULT_BYTES", "DEFAULT_RECORDS", "DELIVERED_TWICE", "LET_GO", "OVER_LIMIT", "Limits", "WhenFull"]
-
-LET_GO = "let go for newer ones"
-"""Reason for records that were in a ring, or have been added up. They were left out on purpose."""
-
-OVER_LIMIT = "record limit reached"
-"""Reason for records that came when there was no room for more."""
-
-DELIVERED_TWICE = "delivered twice"
-"""Reason for the second of two records that are the same. Nothing is lost: the first one stays."""
+__all__ = ["DEFAULT_BYTES", "DEFAULT_RECORDS", "Limits", "WhenFull"]
 
 DEFAULT_RECORDS = 10_000_000
 """Records that are kept where a user sets no limit of his own."""

@@ -6,9 +6,10 @@ import numpy as np
 
 from devprof.capture import SessionReport
 from devprof.capture.ledger import Part, PluginLedger
-from devprof.link import BEFORE_WINDOW, LinkedColumns
+from devprof.link import LinkedColumns
 from devprof.link.columns import WORK, classes_of
 from devprof.model import ActivityBatch
+from devprof.model.reasons import BEFORE_WINDOW
 from devprof.torch.bridge import Bridge, Replayed
 
 __all__ = ["Handed"]

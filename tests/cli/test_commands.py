@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.cli.command import devprof
 
 PLUGIN_THAT_FAILS = """
 raise OSError("libvendor.so.3: cannot open shared object file")
@@ -31,18 +30,6 @@ from devprof.contract import hookimpl
 def devprof_doctor_lines():
     return ["driver: 7.1", "firmware: too old; run vendor-update"]
 """
-
-
-def devprof(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the command with extra environment variables."""
-    return subprocess.run(
-        [sys.executable, "-m", "devprof", *words],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env={**os.environ, **environment},
-    )
 
 
 def installed_plugin(folder: Path, source: str) -> str:

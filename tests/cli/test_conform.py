@@ -5,22 +5,16 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
+
+from tests.cli.command import devprof
 
 ZOO = Path(__file__).parents[1] / "conformance"
 
 
 def conform(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(ZOO), *filter(None, [os.environ.get("PYTHONPATH")])])
-    return subprocess.run(
-        [sys.executable, "-m", "devprof", "conform", *words],
-        env={**os.environ, "PYTHONPATH": path, **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return devprof("conform", *words, PYTHONPATH=path, **environment)
 
 
 def test_a_plugin_that_keeps_its_promises_has_exit_code_0() -> None:

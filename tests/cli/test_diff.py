@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.cli.command import devprof
 
 
 def trace(path: Path, kernel_us: float, op_us: float, **more: float) -> Path:
@@ -35,8 +36,7 @@ def traces(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def diff(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "devprof", "diff", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return devprof("diff", *words)
 
 
 def test_every_change_is_shown_the_greatest_first_and_none_fails(traces: tuple[Path, Path]) -> None:

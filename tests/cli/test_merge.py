@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from devprof.pipeline.files import load
+from tests.cli.command import devprof
 from tests.unit.pipeline.rank_traces import BEGIN_NS, Collective, rank_trace
-
-
-def devprof(*words: str | Path, **environment: str) -> Any:
-    return subprocess.run(
-        [sys.executable, "-m", "devprof", *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env={**os.environ, **environment},
-    )
 
 
 @pytest.fixture

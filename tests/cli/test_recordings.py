@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from devprof.replay import load
+from tests.cli.command import devprof as command
 
 CONFORMANCE = Path(__file__).parents[1] / "conformance"
 GOLDEN = Path(__file__).parents[1] / "recordings"
@@ -28,17 +28,9 @@ print("done", sys.argv[1:])
 """
 
 
-def devprof(*words: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join([str(CONFORMANCE), *filter(None, [os.environ.get("PYTHONPATH")])])
-    return subprocess.run(
-        [sys.executable, "-m", "devprof", *map(str, words)],
-        env={**os.environ, "PYTHONPATH": path, **environment},
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+devprof = partial(
+    command, PYTHONPATH=os.pathsep.join([str(CONFORMANCE), *filter(None, [os.environ.get("PYTHONPATH")])])
+)
 
 
 def test_a_program_is_recorded_and_replayed_without_its_device(tmp_path: Path) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from devprof.replay import load
+from tests.cli.command import devprof as command
 
 pytest.importorskip("torch", reason="this is about torch's device")
 ZOO = Path(__file__).parents[1] / "conformance"
@@ -55,15 +55,7 @@ def folder(tmp_path: Path) -> Path:
 def devprof(*words: str, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(cwd), str(ZOO), *filter(None, [os.environ.get("PYTHONPATH")])])
     alone = {"DEVPROF_BLOCK_PLUGINS": "openreg,cuda", "TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "KINETO_LOG_LEVEL": "99"}
-    return subprocess.run(
-        [sys.executable, "-m", "devprof", *words],
-        env={**os.environ, "PYTHONPATH": path, **alone, **more},
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return command(*words, cwd=cwd, PYTHONPATH=path, **alone, **more)
 
 
 def test_a_plugin_whose_device_the_program_names_itself_is_missed_aloud(folder: Path) -> None:

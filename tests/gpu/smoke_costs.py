@@ -88,23 +88,18 @@ def cost() -> None:
     FACTS["launch_us"] = _launch_us()
     work, n = CupyWork(), LAUNCHES
 
-    def in_ranges() -> None:
+    def in_ranges(fact: str) -> None:
         begun = time.perf_counter()
         for _ in range(n):
             with devprof.record_function("op"):
                 work.kernel(1, 32)
-        FACTS["launch_in_a_range_us"] = round((time.perf_counter() - begun) / n * 1e6, 3)
+        FACTS[fact] = round((time.perf_counter() - begun) / n * 1e6, 3)
         work.synchronize()
 
-    prof = profiled(in_ranges)
+    prof = profiled(lambda: in_ranges("launch_in_a_range_us"))
     check("all linked", account(prof).linked, n)
     with devprof.profile(activities=["cpu"], host="python"):
-        begun = time.perf_counter()
-        for _ in range(n):
-            with devprof.record_function("op"):
-                work.kernel(1, 32)
-        FACTS["launch_in_a_range_without_cuda_us"] = round((time.perf_counter() - begun) / n * 1e6, 3)
-        work.synchronize()
+        in_ranges("launch_in_a_range_without_cuda_us")
     begun = time.perf_counter()
     prof = profiled(lambda: work.launch_us(MANY), cpu=False)
     FACTS["session_of_many_kernels_s"] = round(time.perf_counter() - begun, 2)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from devprof.link import LAUNCH_ITEMS
+from devprof.link.references import LAUNCH_ITEMS, NOT_RECORDED
 from devprof.model import ActivityType, Role
 from devprof.store import ItemColumn, ItemKind, Trace
 
@@ -18,7 +18,6 @@ Longs = npt.NDArray[np.int64]
 
 _EXACT = 2**53
 """Numbers of a trace file stay below this where they can: viewers keep them as doubles."""
-_NOT_RECORDED = 2**32 - 1  # what CUPTI gives for an event that was recorded before the window
 
 OPS, LAUNCHES, SEQUENCE, PYTHON = "ops", "launches", "sequence numbers", "python calls"
 SPACES = (OPS, LAUNCHES, SEQUENCE, PYTHON)
@@ -125,5 +124,5 @@ def _real(values: Longs) -> Longs:
 
 
 def _is_item_number(values: Longs, least: int) -> npt.NDArray[np.bool_]:
-    real: npt.NDArray[np.bool_] = (values >= least) & (values != _NOT_RECORDED)
+    real: npt.NDArray[np.bool_] = (values >= least) & (values != NOT_RECORDED)
     return real

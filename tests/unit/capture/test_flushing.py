@@ -15,9 +15,9 @@ from devprof.capture.settings import limits_here, with_limits
 from devprof.clock.sampling import READINGS
 from devprof.contract import ActivityLogger, ClockDomain, ClockSample
 from devprof.errors import PluginWarning
-from devprof.link import BEFORE_WINDOW
 from devprof.model import ActivityBatch, ActivityType, DeviceInfo, GenericTraceActivity, ResourceInfo
-from devprof.store.limits import DEFAULT_RECORDS, LET_GO, Limits, WhenFull
+from devprof.model.reasons import BEFORE_WINDOW, LET_GO
+from devprof.store.limits import DEFAULT_RECORDS, Limits, WhenFull
 from devprof.store.totals import NameTotal
 from tests.unit.capture.plugins import CONFIG, BareSession, PatientRunner, Session, plugin
 

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from devprof.capture import PluginLedger, kept
 from devprof.capture.kept import Kept
 from devprof.model import ActivityBatch, ActivityType, MetadataColumn, MetadataKind
-from devprof.store.limits import LET_GO, OVER_LIMIT, Limits, WhenFull
+from devprof.model.reasons import LET_GO, OVER_LIMIT
+from devprof.store.limits import Limits, WhenFull
 from devprof.store.spill import SpillFile
 from devprof.store.totals import NameTotal
 

@@ -8,8 +8,9 @@ from collections import Counter
 import pytest
 
 from devprof.capture import PluginLedger, SessionReport
-from devprof.capture.ledger import OUTSIDE_WINDOW, Part
+from devprof.capture.ledger import Part
 from devprof.capture.verdict import HOOK_RETURNS, PROCESS_ENDS, SESSION_ENDS, SetAside
+from devprof.model.reasons import NOT_OF_THE_WINDOW
 
 
 def _ledger() -> PluginLedger:
@@ -34,7 +35,7 @@ def test_what_was_produced_is_what_became_of_it() -> None:
     assert (ledger.produced, ledger.lost) == (10 + 5 + 1, 3 + 1)
 
 
-@pytest.mark.parametrize("reason", OUTSIDE_WINDOW)
+@pytest.mark.parametrize("reason", NOT_OF_THE_WINDOW)
 def test_a_record_outside_the_window_is_dropped_and_not_lost(reason: str) -> None:
     ledger = PluginLedger("demo", dropped=Counter({reason: 5}))
     assert (ledger.produced, ledger.lost, ledger.clean) == (5, 0, True)

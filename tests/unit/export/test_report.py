@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 
 from devprof import analysis, rules
-from devprof.capture.ledger import OUTSIDE_WINDOW
 from devprof.errors import UsageError
 from devprof.export.report import html_report
 from devprof.export.report.account import n_lost
 from devprof.model import ActivityType
+from devprof.model.reasons import NOT_OF_THE_WINDOW
 from devprof.pipeline.files import load
 from devprof.pipeline.ranks import merge
 from devprof.store import ItemKind, Place, PlaceKind, Row, Trace
@@ -187,7 +187,7 @@ def test_the_peak_of_memory_is_said_by_device(path: Path) -> None:
 
 
 def test_a_record_that_came_twice_or_is_not_of_the_window_is_not_lost() -> None:
-    dropped = {"full": 1, "something new": 2, **dict.fromkeys(OUTSIDE_WINDOW, 100)}
+    dropped = {"full": 1, "something new": 2, **dict.fromkeys(NOT_OF_THE_WINDOW, 100)}
     plugin = {"produced": 410, "emitted": 5, "dropped": dropped, "rejected": {"delivered twice": 2}}
     assert n_lost(small().with_facts(report={"plugins": {"openreg": plugin}})) == 3
 

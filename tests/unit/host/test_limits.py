@@ -27,9 +27,9 @@ from devprof.host import (
 )
 from devprof.host.gate import BLOCK_SIZE
 from devprof.host.queues import Queue
-from devprof.link import BEFORE_WINDOW
 from devprof.model import ActivityBatch, ActivityType
-from devprof.store.limits import LET_GO, OVER_LIMIT, Limits, WhenFull
+from devprof.model.reasons import BEFORE_WINDOW, LET_GO, OVER_LIMIT
+from devprof.store.limits import Limits, WhenFull
 from devprof.store.spill import SpillFile
 from devprof.store.totals import NameTotal
 from tests.unit.host.recordings import Range, Ticks, ranges_of, recording, run_in_thread

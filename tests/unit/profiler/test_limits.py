@@ -17,12 +17,12 @@ import devprof
 from devprof import correlation, rules
 from devprof.contract import ActivityLogger
 from devprof.errors import SessionError, UsageError
-from devprof.link import BEFORE_WINDOW
 from devprof.model import ActivityBatch, ActivityType
+from devprof.model.reasons import BEFORE_WINDOW, LET_GO, OVER_LIMIT
 from devprof.profiler import profile
 from devprof.registry import register, unregister
 from devprof.store import Trace
-from devprof.store.limits import LET_GO, OVER_LIMIT, Limits, WhenFull
+from devprof.store.limits import Limits, WhenFull
 from devprof.testing import ScriptedProfiler, plugin_of
 
 LAUNCH, KERNEL = ActivityType.PRIVATEUSE1_RUNTIME, ActivityType.CONCURRENT_KERNEL
