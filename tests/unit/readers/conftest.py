@@ -1,13 +1,20 @@
-"""Databases as nvprof and Nsight Systems write them, built by their published schemas."""
+"""Files to read: Kineto's, by each of the decoders, and databases of nvprof and Nsight Systems, by their published schemas."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from devprof.store import Trace
+from devprof.store.readers import read_kineto
+from tests.unit.readers.decoders import DECODERS, new_decoder
+from tests.unit.readers.kineto_json import Read
 
 Tables = Mapping[str, tuple[str, Sequence[tuple[object, ...]]]]
 Write = Callable[[Tables], Path]
@@ -139,3 +146,16 @@ def nsys(write: Write) -> Callable[..., Path]:
 
 def _short(table: str) -> str:
     return table.removeprefix("CUPTI_ACTIVITY_KIND_")
+
+
+@pytest.fixture(params=DECODERS)
+def read(request: pytest.FixtureRequest, tmp_path: Path) -> Read:
+    """Write a file and read it, by each of the decoders."""
+
+    def _read(content: object, **options: Any) -> Trace:
+        path = tmp_path / "trace.json"
+        text = content if isinstance(content, str | bytes) else json.dumps(content)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
+        return read_kineto(path, decoder=new_decoder(request.param), **options)
+
+    return _read
